@@ -1,0 +1,41 @@
+/**
+ * What this process can say about the machine it runs on, and an advisory lock that the kernel gives back when a process
+ * dies. The lock is a shortcut only (a restart after a crash need not wait for a lease to run out): correctness never
+ * rests on it, since a network volume may not carry locks from one machine to another.
+ */
+
+/** Two processes with equal `host` and `bootMs` within {@link sameBoot}'s slack run on one kernel. */
+export interface MachineIdentity {
+  readonly host: string;
+  /** Wall-clock time of the machine's start, in ms; derived from the uptime, so good to some seconds. */
+  readonly bootMs: number;
+}
+
+/** This machine. */
+export function machineIdentity(): MachineIdentity {
+  return { host: Deno.hostname(), bootMs: Date.now() - Deno.osUptime() * 1000 };
+}
+
+/** Whether both were taken on one machine between two of its starts. */
+export function sameBoot(a: MachineIdentity, b: MachineIdentity): boolean {
+  return a.host === b.host && Math.abs(a.bootMs - b.bootMs) < 3000;
+}
+
+/**
+ * Locks the file at `path` (made if missing) for as long as this process lives. Resolves to false when another process
+ * has it still after `waitMs`.
+ */
+export async function lockForLife(path: string, waitMs: number): Promise<boolean> {
+  const file = Deno.openSync(path, { read: true, write: true, create: true });
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const outcome = await Promise.race([
+    file.lock(true).then(() => true, () => false),
+    new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), waitMs)),
+  ]);
+  clearTimeout(timer);
+  if (outcome) locked.push(file);
+  return outcome;
+}
+
+/** Held so that no collector closes them: closing a descriptor gives its lock back. */
+const locked: Deno.FsFile[] = [];
