@@ -234,6 +234,13 @@ export function setLeaderEpoch(bytes: Uint8Array, start: number, epoch: number):
   writeInt32(bytes, start + 12, epoch);
 }
 
+/** Makes the base timestamp the delete horizon (ms); the records' times must be relative to it, and the CRC follows. */
+export function setDeleteHorizon(bytes: Uint8Array, start: number, horizonMs: number): void {
+  bytes[start + 22] |= DELETE_HORIZON_BIT;
+  writeInt64(bytes, start + 27, horizonMs);
+  sealCrc(bytes, start);
+}
+
 /** Computes the CRC-32C of the batch at `start` as it is; its length must have been checked. */
 export function computeCrc(bytes: Uint8Array, start = 0): number {
   return crc32c(bytes, start + CRC_COVERS_FROM, start + sizeInBytes(bytes, start));

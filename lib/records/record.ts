@@ -72,6 +72,8 @@ export class RecordCursor {
   /** The whole record is `bytes[start, end)`, its length field included. */
   start = 0;
   end = 0;
+  /** What follows the timestamp delta, up to {@link end}: it means the same under another base timestamp. */
+  afterTimestamp = 0;
   /** Why the walk ended early, or null. */
   fault: RecordsFault | null = null;
 
@@ -116,6 +118,7 @@ export class RecordCursor {
     this.end = reader.at + length;
     reader.byte();
     this.timestampDelta = reader.varlong();
+    this.afterTimestamp = reader.at;
     this.offsetDelta = reader.varint();
     this.keyLength = reader.varint();
     this.keyStart = reader.at;

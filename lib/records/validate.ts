@@ -41,6 +41,9 @@ const ZSTD_SINCE_PRODUCE_VERSION = 7;
 /** Smallest entry of any message format: what Kafka calls corrupt below it. */
 const MIN_ENTRY_BYTES = 14;
 
+/** Records named in one refusal at most, so that a batch of bad records does not blow up the reply. */
+const MAX_RECORD_ERRORS = 1000;
+
 /** What the topic, the request and the moment ask of a batch. */
 export interface ProduceRules {
   /** Version of the Produce request. */
@@ -245,7 +248,7 @@ function timestampLimits(rules: ProduceRules): TimestampLimits {
 function findRecordErrors(cursor: RecordCursor, rules: ProduceRules, limits: TimestampLimits): FoundErrors {
   const errors: RecordError[] = [];
   let hasTimestampError = false;
-  for (let batchIndex = 0; cursor.next(); batchIndex++) {
+  for (let batchIndex = 0; errors.length < MAX_RECORD_ERRORS && cursor.next(); batchIndex++) {
     if (rules.requiresKeys && cursor.keyLength < 0) {
       errors.push({
         batchIndex,
