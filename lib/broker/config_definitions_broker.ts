@@ -1,5 +1,5 @@
 /**
- * The broker settings that change what kaas does: network, topics, groups, transactions. Defaults of topic settings
+ * The broker settings that kaas is run by: network, topics, groups, transactions. Defaults of topic settings
  * (`log.*` and their like) are in `config_definitions_log.ts`, settings of Kafka that have no meaning here in
  * `config_definitions_unused.ts`.
  *
@@ -70,7 +70,8 @@ export const servedBrokerSettings = named({
   "default.replication.factor": int(
     1,
     atLeast(1),
-    "Replication factor that new topics report when none is asked for. The one copy is on the shared volume.",
+    "Kept and shown. A partition has one copy, on the shared volume, so new topics have one replica.",
+    { effect: "accepted" },
   ),
   "delete.topic.enable": boolean(true, "Whether topics can be deleted.", high),
   "fetch.max.bytes": int(

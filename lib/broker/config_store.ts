@@ -39,7 +39,7 @@ export class ConfigStore {
     this.#options = options;
   }
 
-  /** Reads both files into the configuration. @throws {DiskError} */
+  /** Reads both files into the configuration. @throws {DiskError} @throws {DamagedFileError} */
   static async load(options: ConfigStoreOptions): Promise<ConfigStore> {
     const store = new ConfigStore(options);
     for (const layer of ["dynamic-default", "dynamic-broker"] as const) await store.#read(layer);

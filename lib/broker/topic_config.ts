@@ -43,7 +43,8 @@ export function effectiveSettings(overrides: TopicOverrides, broker: BrokerConfi
 export function brokerDefault(name: TopicSettingName, broker: BrokerConfig): SettingValue {
   for (const { name: synonym, factor } of brokerSynonyms[name] ?? []) {
     const value = broker.get(synonym as BrokerSettingName);
-    if (value !== null) return typeof value === "number" && factor !== 1 ? value * factor : value;
+    // Below 0 stands for "for ever", in every unit.
+    if (value !== null) return typeof value === "number" && value > 0 ? value * factor : value;
   }
   return topicSettings[name].defaultValue;
 }
