@@ -27,6 +27,8 @@ PROGRESS_EVERY = 200
 bootstrap = sys.argv[1]
 printing = threading.Lock()
 members = {}
+making_admin = threading.Lock()
+shared_admin = None
 
 
 def emit(line):
@@ -191,7 +193,7 @@ def offset(request):
     at = request["at"]
     if at == "maxTimestamp":
         specs = {partition_of(request): OffsetSpec.max_timestamp()}
-        found = next(iter(admin(request).list_offsets(specs).values())).result(30)
+        found = next(iter(admin().list_offsets(specs).values())).result(30)
         known = found.offset >= 0
         return {"offset": found.offset if known else None, "timestamp": found.timestamp if known else None}
     consumer = simple_consumer(request)
@@ -204,35 +206,40 @@ def offset(request):
         consumer.close()
 
 
-def admin(request):
-    return AdminClient(base_config(request))
+def admin():
+    """One for all commands: its answers come only while it lives."""
+    global shared_admin
+    with making_admin:
+        if shared_admin is None:
+            shared_admin = AdminClient(base_config({}))
+        return shared_admin
 
 
 def create_topic(request):
     topic = NewTopic(request["topic"], request.get("partitions", 1), 1, config=request.get("configs") or {})
-    admin(request).create_topics([topic])[request["topic"]].result(30)
+    admin().create_topics([topic])[request["topic"]].result(30)
     return {}
 
 
 def delete_topic(request):
-    admin(request).delete_topics([request["topic"]])[request["topic"]].result(30)
+    admin().delete_topics([request["topic"]])[request["topic"]].result(30)
     return {}
 
 
 def describe_topic(request):
     from confluent_kafka import TopicCollection
 
-    description = admin(request).describe_topics(TopicCollection([request["topic"]]))[request["topic"]].result(30)
+    description = admin().describe_topics(TopicCollection([request["topic"]]))[request["topic"]].result(30)
     return {"partitions": len(description.partitions), "topicId": str(description.topic_id)}
 
 
 def topic_config(request):
     resource = ConfigResource(ConfigResource.Type.TOPIC, request["topic"])
-    return {"value": admin(request).describe_configs([resource])[resource].result(30)[request["name"]].value}
+    return {"value": admin().describe_configs([resource])[resource].result(30)[request["name"]].value}
 
 
 def list_topics(request):
-    return {"topics": sorted(admin(request).list_topics(timeout=30).topics)}
+    return {"topics": sorted(admin().list_topics(timeout=30).topics)}
 
 
 class Member:
@@ -362,6 +369,8 @@ def serve(request):
         error = failure.args[0]
         # Codes below zero are librdkafka's own, not the broker's.
         code = error.code() if error.code() >= 0 else None
+        if error.code() == KafkaError._AUTO_OFFSET_RESET and "Broker: Offset out of range" in str(error):
+            code = KafkaError.OFFSET_OUT_OF_RANGE
         emit({"id": request["id"], "error": {"code": code, "name": error.name(), "message": str(error)}})
     except Exception as failure:  # every command must end with one line
         emit({"id": request["id"], "error": {"code": None, "name": type(failure).__name__, "message": str(failure)}})

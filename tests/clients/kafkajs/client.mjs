@@ -205,8 +205,8 @@ async function administer(request) {
   await admin.connect();
   try {
     switch (request.op) {
-      case "createTopic":
-        await admin.createTopics({
+      case "createTopic": {
+        const created = await admin.createTopics({
           topics: [{
             topic: request.topic,
             numPartitions: request.partitions ?? 1,
@@ -214,7 +214,10 @@ async function administer(request) {
             configEntries: Object.entries(request.configs ?? {}).map(([name, value]) => ({ name, value })),
           }],
         });
+        // That a topic exists is no error to this client, but an answer.
+        if (!created) throw Object.assign(new Error("the topic exists"), { code: 36 });
         return {};
+      }
       case "deleteTopic":
         await admin.deleteTopics({ topics: [request.topic] });
         return {};

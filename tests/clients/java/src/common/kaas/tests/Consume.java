@@ -21,7 +21,8 @@ final class Consume {
     long count = request.number("count", Long.MAX_VALUE);
     long deadline = System.currentTimeMillis() + request.number("timeoutMs", 30_000);
     List<Object> records = new ArrayList<>();
-    try (KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, request)) {
+    KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, request);
+    try {
       consumer.assign(Collections.singletonList(partition));
       Object from = request.get("from");
       if (from instanceof Long) consumer.seek(partition, (Long) from);
@@ -34,6 +35,8 @@ final class Consume {
         }
       }
       return Main.map("records", records, "position", consumer.position(partition));
+    } finally {
+      Compat.closeAtOnce(consumer);
     }
   }
 

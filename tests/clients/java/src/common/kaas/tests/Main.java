@@ -2,11 +2,11 @@ package kaas.tests;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
@@ -14,7 +14,6 @@ import org.apache.kafka.common.protocol.Errors;
  * its end. The commands are described in tests/support/client_process.ts. The bootstrap address is the only argument.
  */
 public final class Main {
-  private static final PrintStream out = new PrintStream(System.out, true);
   private static final Map<Long, Member> members = new ConcurrentHashMap<>();
 
   /** Where a command tells what happens while it runs. */
@@ -51,10 +50,16 @@ public final class Main {
       }
       if (System.getenv("KAAS_TEST_TRACE") != null) thrown.printStackTrace();
       print(map("id", id, "error", map(
-          "code", (long) Errors.forException(error).code(),
+          "code", codeOf(error),
           "name", error.getClass().getSimpleName(),
           "message", String.valueOf(error.getMessage()))));
     }
+  }
+
+  /** The broker's code; the consumer has an exception of its own for one of them. */
+  private static long codeOf(Throwable error) {
+    if (error instanceof OffsetOutOfRangeException) return Errors.OFFSET_OUT_OF_RANGE.code();
+    return Errors.forException(error).code();
   }
 
   private static Object run(String bootstrap, Request request, long id, Events events) throws Exception {
@@ -81,8 +86,9 @@ public final class Main {
   }
 
   private static synchronized void print(Map<String, Object> line) {
-    out.print(new String((Json.write(line) + "\n").getBytes(StandardCharsets.UTF_8), StandardCharsets.ISO_8859_1));
-    out.flush();
+    byte[] bytes = (Json.write(line) + "\n").getBytes(StandardCharsets.UTF_8);
+    System.out.write(bytes, 0, bytes.length);
+    System.out.flush();
   }
 
   static Map<String, Object> map(Object... keysAndValues) {

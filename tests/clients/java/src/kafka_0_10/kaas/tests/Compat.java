@@ -2,6 +2,7 @@ package kaas.tests;
 
 import java.util.Collections;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -50,6 +51,11 @@ final class Compat {
 
   static ConsumerRecords<byte[], byte[]> poll(KafkaConsumer<byte[], byte[]> consumer, long milliseconds) {
     return consumer.poll(milliseconds);
+  }
+
+  /** Without waiting for a fetch that is under way, which may be a long one. */
+  static void closeAtOnce(KafkaConsumer<byte[], byte[]> consumer) {
+    consumer.close(0, TimeUnit.MILLISECONDS);
   }
 
   static OffsetAndMetadata committed(KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition) {

@@ -52,6 +52,11 @@ final class Compat {
     return consumer.poll(milliseconds);
   }
 
+  /** Without waiting for a fetch that is under way, which may be a long one. */
+  static void closeAtOnce(KafkaConsumer<byte[], byte[]> consumer) {
+    consumer.close();
+  }
+
   static OffsetAndMetadata committed(KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition) {
     return consumer.committed(partition);
   }

@@ -8,6 +8,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListOffsetsResult;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -54,6 +55,11 @@ final class Compat {
 
   static ConsumerRecords<byte[], byte[]> poll(KafkaConsumer<byte[], byte[]> consumer, long milliseconds) {
     return consumer.poll(Duration.ofMillis(milliseconds));
+  }
+
+  /** Without waiting for a fetch that is under way, which may be a long one. */
+  static void closeAtOnce(KafkaConsumer<byte[], byte[]> consumer) {
+    consumer.close(CloseOptions.timeout(Duration.ZERO));
   }
 
   static OffsetAndMetadata committed(KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition) {

@@ -1,0 +1,3 @@
+module kaas.tests/driver
+
+go 1.24.0
