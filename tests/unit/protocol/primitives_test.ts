@@ -9,7 +9,23 @@ function view(text: string): DataView {
 }
 
 Deno.test("text of every length and script is read as it was written, a byte order mark included", () => {
-  for (const text of ["", "a", "12345678", "123456789", "é", "aé", "1234567é", "日本語", "🦀", "\ufeffa", "\0"]) {
+  for (
+    const text of [
+      "",
+      "a",
+      "12345678",
+      "123456789",
+      "x".repeat(24),
+      "x".repeat(25),
+      "é",
+      "aé",
+      "1234567é",
+      "日本語",
+      "🦀",
+      "\ufeffa",
+      "\0",
+    ]
+  ) {
     const utf8 = new TextEncoder().encode(text);
     const bytes = new Uint8Array([255, ...utf8, 255]);
     assert.equal(readText(bytes, 1, utf8.length), text);
