@@ -9,6 +9,9 @@ import { ErrorCode } from "../errors.ts";
 import { formatSetting, parseSetting, type Setting, type SettingValue } from "./config_definitions_setting.ts";
 import { type Refusal, refuse } from "./refusal.ts";
 
+/** Longest value in bytes: what a string on the wire can hold. */
+const MAX_VALUE_BYTES = 32767;
+
 /** Operation numbers of IncrementalAlterConfigs. */
 export const AlterOperation = { SET: 0, DELETE: 1, APPEND: 2, SUBTRACT: 3 } as const;
 
@@ -50,6 +53,9 @@ export function alterIncrementally(
     if (value === null) return refuse(ErrorCode.INVALID_REQUEST, `${name} has no value`);
     const text = textAfter(setting, operation, value, scope);
     if (typeof text !== "string") return text;
+    if (new TextEncoder().encode(text).length > MAX_VALUE_BYTES) {
+      return refuse(ErrorCode.INVALID_CONFIG, `${name} would be longer than ${MAX_VALUE_BYTES} bytes`);
+    }
     const parsed = parseSetting(setting, text);
     if (!parsed.ok) return refuse(ErrorCode.INVALID_CONFIG, parsed.message);
     next.set(name, parsed.value);

@@ -66,3 +66,15 @@ Deno.test("replaceAllValues() forgets what is not named", () => {
   const own = new Map([["retention.ms", 5], ["segment.ms", 6]]);
   assert.deepEqual(replaceAllValues([{ name: "segment.ms", value: "8" }], scope(own)), new Map([["segment.ms", 8]]));
 });
+
+Deno.test("no list grows beyond what the wire can carry", () => {
+  const name = "leader.replication.throttled.replicas";
+  const entries = (from: number) => Array.from({ length: 3000 }, (_, index) => `${from + index}:0`);
+  const outcome = alter(new Map([[name, entries(0)]]), { name, operation: APPEND, value: entries(10000).join(",") });
+  assert.equal("errorCode" in outcome && outcome.errorCode, ErrorCode.INVALID_CONFIG);
+});
+
+Deno.test("a refusal quotes no more than fits into a reply", () => {
+  const outcome = alter(new Map(), { name: "retention.ms", operation: SET, value: "x".repeat(30000) });
+  assert.ok("message" in outcome && typeof outcome.message === "string" && outcome.message.length < 2000);
+});
