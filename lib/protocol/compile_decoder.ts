@@ -5,7 +5,8 @@
  * each object by one literal whose keys are in declared order, so that all versions share a shape.
  *
  * Invariants of the generated code:
- * - Nothing is allocated for a length or a count that the bytes left cannot hold.
+ * - Nothing is allocated for a length or a count that the bytes left cannot hold, nor for more elements than
+ *   {@link MAX_REQUEST_ELEMENTS} in what a client sent.
  * - It ends with a value and the position behind it, or throws MalformedFrame, or lets DataView's RangeError through,
  *   which says that the bytes end inside the message.
  */
@@ -20,12 +21,18 @@ export type Decoder<Value> = (bytes: Uint8Array, view: DataView, cursor: Cursor)
 /** What a declaration must say of itself to be compiled. */
 export interface DecodableMessage {
   readonly name: string;
+  readonly type: "request" | "response" | "data";
   readonly members: readonly MemberSpec[];
   isFlexible(version: number): boolean;
 }
 
 /** Arrays of up to this many elements are allocated at once; longer ones grow with what is really read. */
 const PREALLOCATED_ELEMENTS = 4096;
+/**
+ * Requests hold at most this many array elements in all. Two bytes can be an element that takes fifty times as much
+ * memory; without an end, one frame of the allowed size could fill the heap.
+ */
+export const MAX_REQUEST_ELEMENTS = 1 << 20;
 const MAX_STRING_BYTES = 0x7fff;
 
 const FIXED: Partial<Record<FieldSpec["kind"], { readonly bytes: number; readonly read: (at: string) => string }>> = {
@@ -52,7 +59,7 @@ export function compileDecoder<Value>(message: DecodableMessage, version: number
 
 /** The code {@link compileDecoder} runs; for tests and for looking at it. */
 export function decoderSource(message: DecodableMessage, version: number): string {
-  return new DecoderWriter(version, message.isFlexible(version)).write(message.members);
+  return new DecoderWriter(message, version).write(message.members);
 }
 
 function readInt64(view: DataView, at: number): number {
@@ -79,14 +86,17 @@ function minBytes(spec: FieldSpec, version: number, flexible: boolean): number {
 class DecoderWriter {
   readonly #version: number;
   readonly #flexible: boolean;
+  /** Whether elements are counted: in all that clients send. */
+  readonly #bounded: boolean;
   readonly #lines: string[] = [];
   #names = 0;
   /** Bytes that generated code has read since it last moved `p`. */
   #ahead = 0;
 
-  constructor(version: number, flexible: boolean) {
+  constructor(message: DecodableMessage, version: number) {
     this.#version = version;
-    this.#flexible = flexible;
+    this.#flexible = message.isFlexible(version);
+    this.#bounded = message.type !== "response";
   }
 
   write(members: readonly MemberSpec[]): string {
@@ -95,7 +105,7 @@ class DecoderWriter {
     return [
       `"use strict";`,
       `return (bytes, view, cursor) => {`,
-      `const end = view.byteLength; let p = cursor.position;`,
+      `const end = view.byteLength; let p = cursor.position, elements = 0;`,
       ...this.#lines,
       `cursor.position = p;`,
       `return ${value};`,
@@ -215,6 +225,10 @@ class DecoderWriter {
     this.#openNullable(count, variable, where, nullable);
     this.#emit(`if (${smallest === 1 ? count : `${count} * ${smallest}`} > end - p)`);
     this.#emit(`  fail(p, ${where}, "there is no room for " + ${count} + " elements");`);
+    if (this.#bounded) {
+      this.#emit(`elements += ${count};`);
+      this.#emit(`if (elements > ${MAX_REQUEST_ELEMENTS}) fail(p, ${where}, "too many elements: " + elements);`);
+    }
     const list = this.#name("list");
     const index = this.#name("i");
     this.#emit(`const ${list} = ${count} <= ${PREALLOCATED_ELEMENTS} ? new Array(${count}) : [];`);

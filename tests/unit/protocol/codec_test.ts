@@ -5,6 +5,7 @@
 
 import assert from "node:assert/strict";
 import { decode, decodeFront, encode, MalformedFrame } from "../../../lib/protocol/codec.ts";
+import { MAX_REQUEST_ELEMENTS } from "../../../lib/protocol/compile_decoder.ts";
 import * as schema from "../../../lib/protocol/schema.ts";
 import { fetchRequest } from "../../../lib/protocol/messages/fetch.ts";
 import { metadataRequest, metadataResponse } from "../../../lib/protocol/messages/metadata.ts";
@@ -153,6 +154,21 @@ Deno.test("a count that the bytes left cannot hold is refused where it stands", 
   assert.throws(
     () => decode(metadataRequest, 9, compact),
     (error) => error instanceof MalformedFrame && error.position === 5,
+  );
+});
+
+Deno.test("a request with more elements than any honest one is refused before they are read", () => {
+  const topics = (count: number) => {
+    const writer = new Writer();
+    writer.varint(count + 1);
+    writer.raw(new Uint8Array(count * 2).map((_, index) => index % 2 === 0 ? 1 : 0));
+    writer.raw(new Uint8Array(3));
+    return writer.finish()[0];
+  };
+  assert.equal(decode(metadataRequest, 9, new Uint8Array([...topics(1000), 0])).topics!.length, 1000);
+  assert.throws(
+    () => decode(metadataRequest, 9, topics(MAX_REQUEST_ELEMENTS + 1)),
+    (error) => error instanceof MalformedFrame && error.position === 3 && /too many elements/.test(error.message),
   );
 });
 
