@@ -1,0 +1,79 @@
+/**
+ * Raising a led log's start, and removing the segments that are below it.
+ *
+ * Invariants: the new start is durable before any file below it goes; a file is closed, its readers done, before its name
+ * is removed; the active segment is never removed, a log that is emptied gets a new one.
+ */
+
+import { DiskError } from "../disk/disk.ts";
+import { ErrorCode } from "../errors.ts";
+import type { LogState } from "./log_state.ts";
+import type { LogSync } from "./log_sync.ts";
+import { removeSegment } from "./takeover.ts";
+
+/** What became of a wish to delete records. `lowWatermark` is −1 beside an error. */
+export interface DeletedRecords {
+  readonly errorCode: ErrorCode;
+  readonly lowWatermark: number;
+}
+
+/** What the log itself does for it. */
+export interface Rolling {
+  /** Begins a new segment at the log's end; false when the log stalled. */
+  roll(): boolean;
+  /** Makes everything durable. */
+  flush(): Promise<ErrorCode>;
+}
+
+/**
+ * Deletes the records below `offset` (−1: below the high watermark). One at or below the log's start changes nothing. When
+ * it resolves the start is durable and the files are removed; durable, in this order:
+ *
+ * 1. where the active segment is emptied, a new one — a crash leaves the log as it was;
+ * 2. the manifest with the new start — a crash leaves files below it, which the next takeover removes;
+ * 3. the files.
+ */
+export async function deleteRecords(
+  state: LogState,
+  sync: LogSync,
+  offset: number,
+  rolling: Rolling,
+): Promise<DeletedRecords> {
+  const refusal = state.refusal();
+  if (refusal !== null) return { errorCode: refusal, lowWatermark: -1 };
+  const wanted = offset === -1 ? state.highWatermark : offset;
+  if (wanted < 0 || wanted > state.highWatermark) return { errorCode: ErrorCode.OFFSET_OUT_OF_RANGE, lowWatermark: -1 };
+  if (wanted > state.logStartOffset) {
+    if (wanted === state.logEndOffset && state.active.sizeBytes > 0) {
+      if (!rolling.roll()) return { errorCode: ErrorCode.KAFKA_STORAGE_ERROR, lowWatermark: -1 };
+    }
+    // In relaxed logs the high watermark may be ahead of what is durable.
+    const flushed = await rolling.flush();
+    if (flushed !== ErrorCode.NONE) return { errorCode: flushed, lowWatermark: -1 };
+    try {
+      await sync.manifest({ logStartOffset: Math.max(wanted, state.logStartOffset) });
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      state.logger.warn("log start could not be raised", { folder: state.folder, error: String(error) });
+      return { errorCode: ErrorCode.KAFKA_STORAGE_ERROR, lowWatermark: -1 };
+    }
+    state.logStartOffset = Math.max(wanted, state.logStartOffset);
+  }
+  await removeBelowStart(state);
+  return { errorCode: ErrorCode.NONE, lowWatermark: state.logStartOffset };
+}
+
+/** Removes the sealed segments that end at or below the log's start. What the volume keeps is left to a takeover. */
+export async function removeBelowStart(state: LogState): Promise<void> {
+  const gone = state.segments.filter((segment) =>
+    segment !== state.active && segment.endOffset <= state.logStartOffset
+  );
+  if (gone.length === 0) return;
+  state.segments = state.segments.filter((segment) => !gone.includes(segment));
+  const notes: string[] = [];
+  for (const segment of gone) {
+    await segment.drain();
+    await removeSegment(state.disk, segment, notes);
+  }
+  for (const note of notes) state.logger.warn("removing segments", { folder: state.folder, note });
+}

@@ -1,0 +1,306 @@
+/**
+ * Takeover: from a partition's folder to a log that this broker leads under a given epoch.
+ *
+ * The durable steps, and what a crash after each leaves, stand in {@link takeOver}; each may be repeated by the next
+ * takeover, of this epoch or a higher one, with the same outcome. What only reads is in `recovery_scan.ts`, what decides
+ * in `recovery.ts`.
+ */
+
+import type { Clock } from "../clock.ts";
+import { type Disk, DiskError } from "../disk/disk.ts";
+import { ErrorCode, KafkaError } from "../errors.ts";
+import { HEADER_BYTES, maxTimestamp } from "../records/batch.ts";
+import { AbortedTransactions } from "./aborted_transactions.ts";
+import type { LogConfig } from "./log_config.ts";
+import type { LogParts, StorageLogger } from "./log_state.ts";
+import { type Manifest, readManifest, writeManifest } from "./manifest.ts";
+import { type PartitionFolder, readPartitionFolder } from "./partition_folder.ts";
+import { encodeSnapshot, readSnapshot, writeSnapshot } from "./producer_snapshot.ts";
+import { describeDamage, extentOf, type LogExtent, type RecoveryReport } from "./recovery.ts";
+import { readCheckpoint, writeCheckpoint } from "./recovery_checkpoint.ts";
+import { scanLog, type ScanOutcome } from "./recovery_scan.ts";
+import type { StorageResources } from "./resources.ts";
+import { Segment } from "./segment.ts";
+import { SegmentFile } from "./segment_file.ts";
+import type { SideFile } from "./side_file.ts";
+
+/** What a takeover is given. */
+export interface Takeover {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly leaderEpoch: number;
+  readonly config: LogConfig;
+  readonly clock: Clock;
+  readonly logger: StorageLogger;
+  readonly resources: StorageResources;
+}
+
+/** Bytes copied at a time when a cut tail is kept aside. */
+const COPY_BYTES = 1024 * 1024;
+
+/**
+ * Takes a partition over. When it resolves, everything in the log is durable and the epoch is raised: nothing that a
+ * leader of a lower epoch writes from now on is part of the log. Durable, in this order:
+ *
+ * 1. Damage at the log's end is cut, what may be of use is kept aside. A crash leaves the same damage, or none.
+ * 2. What an earlier leader wrote without syncing is synced. A crash leaves an ordinary log of the lower epoch.
+ * 3. A segment named with this epoch begins where the log ends (one of this epoch is continued). A crash leaves an empty
+ *    active segment: the next takeover replaces it. From here on writes of deposed leaders are past their log's end.
+ * 4. The manifest carries this epoch, and with its folder's sync the name of step 3 is durable. A crash leaves a log that
+ *    was taken over and not written to.
+ * 5. Producer snapshot and checkpoint, unless they stand at the log's end already. A crash leaves a longer scan.
+ * 6. Segments that are dead, replaced, or below the log's start are removed. A crash leaves some for the next time.
+ *
+ * @throws {KafkaError} FENCED_LEADER_EPOCH when the volume shows a higher epoch
+ * @throws {DiskError} when the volume fails; nothing is open then
+ */
+export async function takeOver(takeover: Takeover): Promise<{ parts: LogParts; report: RecoveryReport }> {
+  const { disk, folder, leaderEpoch, logger } = takeover;
+  const notes: string[] = [];
+  const found = await readPartitionFolder(disk, folder);
+  const manifest = believed(await readManifest(disk, folder), "manifest", notes);
+  refuseIfSuperseded(takeover, found, manifest);
+  const segments = segmentsOf(takeover, found);
+  try {
+    const checkpoint = believed(await readCheckpoint(disk, folder), "checkpoint", notes);
+    const snapshot = believed(await readSnapshot(disk, folder), "producer snapshot", notes);
+    const scan = await scanLog({
+      disk,
+      segments,
+      manifest,
+      checkpoint,
+      snapshot,
+      indexIntervalBytes: takeover.config.indexIntervalBytes,
+      nowMs: takeover.clock.wallMs(),
+    });
+    const kept = segments.slice(0, scan.keptSegments);
+    const extent = extentOf({
+      data: dataOf(kept),
+      lastBaseOffset: segments.at(-1)?.baseOffset ?? 0,
+      manifest,
+      checkpointHighWatermark: checkpoint?.highWatermark ?? null,
+    });
+    if (manifest !== null && manifest.highWatermark > extent.logEndOffset) {
+      notes.push(`manifest promises offset ${manifest.highWatermark}, the segments end at ${extent.logEndOffset}`);
+    }
+
+    await repair(takeover, kept, segments.slice(scan.keptSegments), scan, notes); // step 1
+    for (const segment of kept.slice(scan.firstUnsynced)) await segment.file.sync(); // step 2
+    const active = await activeSegment(takeover, kept, extent); // step 3
+    const raised: Manifest = {
+      epoch: leaderEpoch,
+      highWatermark: extent.logEndOffset,
+      logStartOffset: extent.logStartOffset,
+      others: manifest?.others ?? {},
+    };
+    await writeManifest(disk, folder, raised); // step 4
+    if (!scan.atCheckpoint) { // step 5
+      await writeSideFiles(takeover, kept, active, scan, extent);
+    }
+    const { live, gone } = partition(kept, active, extent);
+    await removeFiles(takeover, gone, found, notes); // step 6
+    for (const segment of live) {
+      if (segment !== active) segment.file.rest();
+    }
+
+    const report = {
+      ...extent,
+      scannedBytes: scan.scannedBytes,
+      damages: scan.damages,
+      notes: [...notes, ...scan.notes],
+    };
+    logReport(logger, folder, report);
+    const parts = { ...takeover, ...extent, segments: live, producers: scan.producers, manifest: raised };
+    return { parts, report };
+  } catch (error) {
+    for (const segment of segments) segment.close();
+    throw error;
+  }
+}
+
+/** A side file's content, or null with a note of why it is done without. */
+function believed<T>(file: SideFile<T>, name: string, notes: string[]): T | null {
+  if (file.kind === "present") return file.value;
+  if (file.kind === "damaged") notes.push(`${name} is damaged (${file.why}): done without it`);
+  return null;
+}
+
+function refuseIfSuperseded({ leaderEpoch }: Takeover, found: PartitionFolder, manifest: Manifest | null): void {
+  const epoch = Math.max(manifest?.epoch ?? 0, ...found.state.segments.map((segment) => segment.epoch));
+  if (epoch <= leaderEpoch) return;
+  throw new KafkaError(
+    ErrorCode.FENCED_LEADER_EPOCH,
+    `cannot take over with epoch ${leaderEpoch}: the volume shows epoch ${epoch}`,
+  );
+}
+
+/** The live segments as the names tell them; each ends where the next begins. */
+function segmentsOf({ disk, folder, resources }: Takeover, found: PartitionFolder): Segment[] {
+  const live = found.state.segments.filter((segment) => segment.live);
+  return live.map((name, i) => {
+    const extent = { endOffset: live[i + 1]?.baseOffset ?? Infinity, sizeBytes: name.logBytes };
+    const mode = i + 1 === live.length ? "write" : "read";
+    const open = (path: string) => SegmentFile.existing(disk, resources.handles, path, mode);
+    const segment = new Segment(folder, name, extent, open);
+    const hasAborted = found.names.has(segment.abortedPath.slice(folder.length + 1));
+    if (!hasAborted) segment.aborted = new AbortedTransactions();
+    return segment;
+  });
+}
+
+/** Extent of what the segments hold; null when they hold nothing. */
+function dataOf(segments: readonly Segment[]): { startOffset: number; endOffset: number } | null {
+  const first = segments.find((segment) => segment.sizeBytes > 0);
+  return first === undefined
+    ? null
+    : { startOffset: first.baseOffset, endOffset: segments[segments.length - 1].endOffset };
+}
+
+/**
+ * Step 1. Later segments go first: should a crash come in between, the damage is still there to tell why.
+ */
+async function repair(
+  { disk, folder, leaderEpoch }: Takeover,
+  kept: readonly Segment[],
+  dropped: readonly Segment[],
+  scan: ScanOutcome,
+  notes: string[],
+): Promise<void> {
+  for (const segment of dropped.toReversed()) {
+    await segment.drain();
+    if (segment.sizeBytes > 0) {
+      await disk.rename(segment.logPath, `${segment.logPath}.cut-${leaderEpoch}`);
+      notes.push(`${segment.logPath} was kept aside: it follows a damage`);
+    }
+    await removeSegment(disk, segment, notes);
+  }
+  const last = kept.at(-1);
+  if (scan.cutPosition !== null && last !== undefined) {
+    const keepAside = scan.damages.at(-1)?.repair === "cut-aside";
+    const file = SegmentFile.existing(disk, last.file.budget, last.logPath, "write");
+    try {
+      if (keepAside) await copyTail(disk, file, scan.cutPosition, `${last.logPath}.cut-${leaderEpoch}`, notes);
+      file.truncateSync(scan.cutPosition);
+      await file.sync();
+    } finally {
+      await file.drain();
+    }
+  }
+  if (dropped.length > 0) await disk.syncFolder(folder);
+}
+
+/** Copies what lies at and past `position`; durable when it resolves. A copy that is there already is left alone. */
+async function copyTail(disk: Disk, from: SegmentFile, position: number, to: string, notes: string[]): Promise<void> {
+  const buffer = new Uint8Array(COPY_BYTES);
+  let length = await from.read(position, buffer);
+  if (length === 0) return;
+  let copy;
+  try {
+    copy = await disk.open(to, "create");
+  } catch (error) {
+    if (error instanceof DiskError && error.kind === "exists") return;
+    throw error;
+  }
+  try {
+    for (let done = 0; length > 0; length = await from.read(position + done, buffer)) {
+      copy.writeSync(done, buffer.subarray(0, length));
+      done += length;
+    }
+    await copy.sync();
+  } finally {
+    copy.close();
+  }
+  await disk.syncFolder(to.slice(0, to.lastIndexOf("/")));
+  notes.push(`what was cut is kept in ${to}`);
+}
+
+/** Step 3. The segment that is appended to from now on. */
+async function activeSegment(takeover: Takeover, kept: readonly Segment[], extent: LogExtent): Promise<Segment> {
+  const { disk, folder, leaderEpoch, resources } = takeover;
+  const last = kept.at(-1);
+  if (last !== undefined && last.epoch === leaderEpoch && last.endOffset === extent.logEndOffset) {
+    if (last.firstTimestamp < 0 && last.sizeBytes >= HEADER_BYTES) {
+      const header = new Uint8Array(HEADER_BYTES);
+      await last.file.read(0, header);
+      last.firstTimestamp = maxTimestamp(header);
+    }
+    return last;
+  }
+  for (const segment of kept) {
+    if (segment.indexes === null) continue;
+    segment.seal();
+    await segment.indexes.save(disk).catch(() => {}); // a hint: rebuilt when it is missing
+  }
+  const name = { epoch: leaderEpoch, baseOffset: extent.logEndOffset };
+  return Segment.create(disk, resources.handles, folder, name);
+}
+
+/** Step 5, in the order aborted transactions, snapshot, checkpoint; see `log_sync.ts`. */
+async function writeSideFiles(
+  { disk, folder, leaderEpoch }: Takeover,
+  kept: readonly Segment[],
+  active: Segment,
+  scan: ScanOutcome,
+  { logEndOffset }: LogExtent,
+): Promise<void> {
+  for (const segment of kept) {
+    if (segment.aborted !== null && segment.aborted.count > 0) await segment.saveAborted(disk);
+  }
+  await writeSnapshot(disk, folder, encodeSnapshot(scan.producers, { offset: logEndOffset, leaderEpoch }));
+  await writeCheckpoint(disk, folder, {
+    segmentBase: active.baseOffset,
+    position: active.sizeBytes,
+    highWatermark: logEndOffset,
+    leaderEpoch: active.epoch,
+  });
+}
+
+/** Which of the segments stay, and which are replaced by the active one or lie below the log's start. */
+function partition(kept: readonly Segment[], active: Segment, { logStartOffset }: LogExtent) {
+  const sealed = kept.filter((segment) => segment !== active);
+  const isGone = (segment: Segment) => {
+    segment.endOffset = Math.min(segment.endOffset, active.baseOffset);
+    return segment.endOffset <= logStartOffset || segment.baseOffset >= active.baseOffset;
+  };
+  const gone = sealed.filter(isGone);
+  return { live: [...sealed.filter((segment) => !gone.includes(segment)), active], gone };
+}
+
+/** Step 6. What cannot be removed now is dead or below the log's start for the next takeover too. */
+async function removeFiles(
+  { disk, folder, resources }: Takeover,
+  gone: readonly Segment[],
+  found: PartitionFolder,
+  notes: string[],
+): Promise<void> {
+  for (const segment of gone) {
+    await segment.drain();
+    await removeSegment(disk, segment, notes);
+  }
+  for (const name of found.state.segments.filter((segment) => !segment.live)) {
+    const extent = { endOffset: name.baseOffset, sizeBytes: name.logBytes };
+    const open = (path: string) => SegmentFile.existing(disk, resources.handles, path, "read");
+    await removeSegment(disk, new Segment(folder, name, extent, open), notes);
+    notes.push(`removed dead segment ${name.baseOffset} of epoch ${name.epoch}`);
+  }
+}
+
+/** Removes a segment's files, which must be closed; the .log file last. What is not there is fine. */
+export async function removeSegment(disk: Disk, segment: Segment, notes: string[]): Promise<void> {
+  for (const path of segment.paths.toReversed()) {
+    try {
+      await disk.remove(path);
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      if (error.kind !== "not-found") notes.push(`${path} could not be removed: ${error.message}`);
+    }
+  }
+}
+
+function logReport(logger: StorageLogger, folder: string, report: RecoveryReport): void {
+  for (const damage of report.damages) {
+    const say = damage.repair === "cut" ? logger.info : logger.warn;
+    say.call(logger, "log repaired", { folder, what: describeDamage(damage), durable: damage.durable });
+  }
+  for (const note of report.notes) logger.info("takeover", { folder, note });
+}
