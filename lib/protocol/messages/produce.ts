@@ -7,7 +7,19 @@
  * instead of names (KIP-516).
  */
 
-import { array, int16, int32, int64, message, records, string, struct, uuid } from "../schema.ts";
+import {
+  array,
+  type InputOf,
+  int16,
+  int32,
+  int64,
+  message,
+  records,
+  string,
+  struct,
+  uuid,
+  type ValueOf,
+} from "../schema.ts";
 
 export const produceRequest = message(
   { name: "ProduceRequest", apiKey: 0, type: "request", versions: "0-13", flexible: "9+" },
@@ -52,3 +64,8 @@ export const produceResponse = message(
     })).tagged(0, 10),
   },
 );
+
+/** A request as it was read. */
+export type ProduceRequest = ValueOf<typeof produceRequest>;
+/** A response as it is to be written. */
+export type ProduceResponse = InputOf<typeof produceResponse>;
