@@ -109,8 +109,8 @@ export type ShapeValue<S extends Shape> = { [K in keyof S]: S[K]["value"] };
 
 /** What encoding a struct of this shape takes. */
 export type ShapeInput<S extends Shape> =
-  & { readonly [K in keyof S as S[K]["optional"] extends true ? never : K]: S[K]["input"] }
-  & { readonly [K in keyof S as S[K]["optional"] extends true ? K : never]?: S[K]["input"] };
+  & { [K in keyof S as S[K]["optional"] extends true ? never : K]: S[K]["input"] }
+  & { [K in keyof S as S[K]["optional"] extends true ? K : never]?: S[K]["input"] };
 
 function scalar<T>(kind: ScalarKind): Field<T, T, false> {
   return new Field({

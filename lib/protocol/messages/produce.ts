@@ -65,7 +65,7 @@ export const produceResponse = message(
   },
 );
 
-/** A request as it was read. */
+/** A whole request, as it was read. */
 export type ProduceRequest = ValueOf<typeof produceRequest>;
-/** A response as it is to be written. */
-export type ProduceResponse = InputOf<typeof produceResponse>;
+/** A whole response, which its handler fills in piece by piece. */
+export type ProduceResponse = ValueOf<typeof produceResponse>;
