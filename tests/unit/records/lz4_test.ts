@@ -100,7 +100,7 @@ Deno.test("lz4Decompress refuses a match that reaches out of an independent bloc
 Deno.test("lz4Decompress of damaged frames of every form never throws and keeps to the limit", () => {
   const random = seeded(6);
   for (const [, good] of framesOf("lz4")) {
-    for (const broken of damaged(good, random, 100)) {
+    for (const broken of damaged(good, random, 40)) {
       const result = lz4Decompress(broken, 200_000);
       assert.ok(isFault(result) || (result as Uint8Array).length <= 200_000);
     }
