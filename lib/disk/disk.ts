@@ -71,6 +71,11 @@ export interface FileHandle {
 
 /** A file system. Methods ending in `Sync` run on the calling thread; the others never block the event loop. */
 export interface Disk {
+  /**
+   * Letters and digits that tell this process's temporary files from those of any other process on the volume, so that
+   * a deposed writer and its successor never write to one temporary name.
+   */
+  readonly writerId: string;
   /** Opens a file. @throws {DiskError} */
   openSync(path: string, mode: OpenMode): FileHandle;
   /** Opens a file off the event loop. @throws {DiskError} */
