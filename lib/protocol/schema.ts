@@ -172,7 +172,8 @@ export interface MessageHead {
 /** A declared message. {@link ValueOf} and {@link InputOf} give its TypeScript types. */
 export class Message<Value, Input> {
   declare readonly value: Value;
-  declare readonly input: Input;
+  /** A type only. A method, so that a message may stand for one that takes whole values as for one of unknown type. */
+  declare readonly takes: { method(value: Input): void }["method"];
   readonly name: string;
   readonly apiKey: number;
   readonly type: MessageHead["type"];
@@ -216,7 +217,7 @@ export type AnyMessage = Message<unknown, unknown>;
 /** What decoding the message yields: every field is there in every version. */
 export type ValueOf<M extends AnyMessage> = M["value"];
 /** What encoding the message takes: fields with a default may be left out. */
-export type InputOf<M extends AnyMessage> = M["input"];
+export type InputOf<M extends AnyMessage> = Parameters<M["takes"]>[0];
 
 /** Declares a message. Key order is wire order. */
 export function message<S extends Shape>(head: MessageHead, shape: S): Message<ShapeValue<S>, ShapeInput<S>> {

@@ -7,19 +7,7 @@
  * instead of names (KIP-516).
  */
 
-import {
-  array,
-  type InputOf,
-  int16,
-  int32,
-  int64,
-  message,
-  records,
-  string,
-  struct,
-  uuid,
-  type ValueOf,
-} from "../schema.ts";
+import { array, int16, int32, int64, message, records, string, struct, uuid, type ValueOf } from "../schema.ts";
 
 export const produceRequest = message(
   { name: "ProduceRequest", apiKey: 0, type: "request", versions: "0-13", flexible: "9+" },
