@@ -12,6 +12,7 @@ import {
   sizeInBytes,
   writeInt32,
 } from "../../../lib/records/batch.ts";
+import { decompress } from "../../../lib/records/compression.ts";
 import { buildEndTransactionMarker } from "../../../lib/records/control.ts";
 import { RecordsFault } from "../../../lib/records/fault.ts";
 import { downConvert, upConvert } from "../../../lib/records/legacy.ts";
@@ -96,6 +97,22 @@ for (const format of [0, 1] as const) {
         plainRecords(converted(javaBatch(`v${format} ${name} large`)))[0].value,
         readable(largeValue),
       );
+    });
+  }
+
+  for (const name of ["gzip", "snappy", "lz4"] as const) {
+    Deno.test(`down-conversion to magic ${format} with ${name} wraps the very message set that Java wraps`, () => {
+      const valueAt = format === 0 ? 26 : 34;
+      const unwrap = (wrapper: Uint8Array) =>
+        decompress(Compression[name], wrapper.subarray(valueAt), 10_000, { lz4BrokenHeaderChecksum: format === 0 });
+      const ours = downConvert(javaBatch(`v2 ${name}`), format);
+      assert.ok(!(ours instanceof RecordsFault));
+      const java = javaBatch(`v${format} ${name}`);
+      const inside = unwrap(ours);
+      assert.ok(inside instanceof Uint8Array);
+      assert.deepEqual(inside, unwrap(java));
+      assert.deepEqual(ours.subarray(0, 8), java.subarray(0, 8));
+      assert.deepEqual(ours.subarray(16, valueAt - 4), java.subarray(16, valueAt - 4));
     });
   }
 
