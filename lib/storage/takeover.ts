@@ -9,12 +9,13 @@
 import type { Clock } from "../clock.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
 import { ErrorCode, KafkaError } from "../errors.ts";
+import { cutAsideName, type PartitionState } from "../partition_state.ts";
 import { HEADER_BYTES, maxTimestamp } from "../records/batch.ts";
 import { AbortedTransactions } from "./aborted_transactions.ts";
 import type { LogConfig } from "./log_config.ts";
 import type { LogParts, StorageLogger } from "./log_state.ts";
 import { type Manifest, readManifest, writeManifest } from "./manifest.ts";
-import { type PartitionFolder, readPartitionFolder } from "./partition_folder.ts";
+import { readPartitionFolder } from "./partition_folder.ts";
 import { encodeSnapshot, readSnapshot, writeSnapshot } from "./producer_snapshot.ts";
 import { describeDamage, extentOf, type LogExtent, type RecoveryReport } from "./recovery.ts";
 import { readCheckpoint, writeCheckpoint } from "./recovery_checkpoint.ts";
@@ -57,7 +58,7 @@ const COPY_BYTES = 1024 * 1024;
 export async function takeOver(takeover: Takeover): Promise<{ parts: LogParts; report: RecoveryReport }> {
   const { disk, folder, leaderEpoch, logger } = takeover;
   const notes: string[] = [];
-  const found = await readPartitionFolder(disk, folder);
+  const { state: found } = await readPartitionFolder(disk, folder);
   const manifest = believed(await readManifest(disk, folder), "manifest", notes);
   refuseIfSuperseded(takeover, found, manifest);
   const segments = segmentsOf(takeover, found);
@@ -125,8 +126,8 @@ function believed<T>(file: SideFile<T>, name: string, notes: string[]): T | null
   return null;
 }
 
-function refuseIfSuperseded({ leaderEpoch }: Takeover, found: PartitionFolder, manifest: Manifest | null): void {
-  const epoch = Math.max(manifest?.epoch ?? 0, ...found.state.segments.map((segment) => segment.epoch));
+function refuseIfSuperseded({ leaderEpoch }: Takeover, found: PartitionState, manifest: Manifest | null): void {
+  const epoch = Math.max(manifest?.epoch ?? -1, found.epoch);
   if (epoch <= leaderEpoch) return;
   throw new KafkaError(
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -135,15 +136,14 @@ function refuseIfSuperseded({ leaderEpoch }: Takeover, found: PartitionFolder, m
 }
 
 /** The live segments as the names tell them; each ends where the next begins. */
-function segmentsOf({ disk, folder, resources }: Takeover, found: PartitionFolder): Segment[] {
-  const live = found.state.segments.filter((segment) => segment.live);
+function segmentsOf({ disk, folder, resources }: Takeover, found: PartitionState): Segment[] {
+  const { live } = found;
   return live.map((name, i) => {
-    const extent = { endOffset: live[i + 1]?.baseOffset ?? Infinity, sizeBytes: name.logBytes };
+    const extent = { endOffset: name.endOffset ?? Infinity, sizeBytes: name.logBytes };
     const mode = i + 1 === live.length ? "write" : "read";
     const open = (path: string) => SegmentFile.existing(disk, resources.handles, path, mode);
     const segment = new Segment(folder, name, extent, open);
-    const hasAborted = found.names.has(segment.abortedPath.slice(folder.length + 1));
-    if (!hasAborted) segment.aborted = new AbortedTransactions();
+    if (name.abortedIndexBytes === null) segment.aborted = new AbortedTransactions();
     return segment;
   });
 }
@@ -169,7 +169,7 @@ async function repair(
   for (const segment of dropped.toReversed()) {
     await segment.drain();
     if (segment.sizeBytes > 0) {
-      await disk.rename(segment.logPath, `${segment.logPath}.cut-${leaderEpoch}`);
+      await disk.rename(segment.logPath, cutAsideName(segment.logPath, leaderEpoch));
       notes.push(`${segment.logPath} was kept aside: it follows a damage`);
     }
     await removeSegment(disk, segment, notes);
@@ -179,7 +179,7 @@ async function repair(
     const keepAside = scan.damages.at(-1)?.repair === "cut-aside";
     const file = SegmentFile.existing(disk, last.file.budget, last.logPath, "write");
     try {
-      if (keepAside) await copyTail(disk, file, scan.cutPosition, `${last.logPath}.cut-${leaderEpoch}`, notes);
+      if (keepAside) await copyTail(disk, file, scan.cutPosition, cutAsideName(last.logPath, leaderEpoch), notes);
       file.truncateSync(scan.cutPosition);
       await file.sync();
     } finally {
@@ -270,30 +270,33 @@ function partition(kept: readonly Segment[], active: Segment, { logStartOffset }
 async function removeFiles(
   { disk, folder, resources }: Takeover,
   gone: readonly Segment[],
-  found: PartitionFolder,
+  found: PartitionState,
   notes: string[],
 ): Promise<void> {
   for (const segment of gone) {
     await segment.drain();
     await removeSegment(disk, segment, notes);
   }
-  for (const name of found.state.segments.filter((segment) => !segment.live)) {
+  for (const name of found.segments.filter((segment) => !segment.live)) {
     const extent = { endOffset: name.baseOffset, sizeBytes: name.logBytes };
     const open = (path: string) => SegmentFile.existing(disk, resources.handles, path, "read");
     await removeSegment(disk, new Segment(folder, name, extent, open), notes);
-    notes.push(`removed dead segment ${name.baseOffset} of epoch ${name.epoch}`);
+    notes.push(`removed dead segment ${name.stem}`);
   }
+  for (const { name } of [...found.orphans, ...found.temporaries]) await removeFile(disk, `${folder}/${name}`, notes);
 }
 
 /** Removes a segment's files, which must be closed; the .log file last. What is not there is fine. */
 export async function removeSegment(disk: Disk, segment: Segment, notes: string[]): Promise<void> {
-  for (const path of segment.paths.toReversed()) {
-    try {
-      await disk.remove(path);
-    } catch (error) {
-      if (!(error instanceof DiskError)) throw error;
-      if (error.kind !== "not-found") notes.push(`${path} could not be removed: ${error.message}`);
-    }
+  for (const path of segment.paths.toReversed()) await removeFile(disk, path, notes);
+}
+
+async function removeFile(disk: Disk, path: string, notes: string[]): Promise<void> {
+  try {
+    await disk.remove(path);
+  } catch (error) {
+    if (!(error instanceof DiskError)) throw error;
+    if (error.kind !== "not-found") notes.push(`${path} could not be removed: ${error.message}`);
   }
 }
 
