@@ -7,7 +7,8 @@
 /** Longest topic name, in characters (all of one byte). */
 export const MAX_TOPIC_NAME_LENGTH = 249;
 
-const RESERVED: ReadonlySet<string> = new Set(["__cluster", ".deleted"]);
+/** Folders of the cluster, of deleted topics and of topics in the making. */
+const RESERVED = /^(__cluster|\.deleted|\.new-.*)$/;
 const INTERNAL: ReadonlySet<string> = new Set(["__consumer_offsets", "__transaction_state", "__share_group_state"]);
 
 /** Why this cannot be a topic's name, or `null` if it can. */
@@ -20,7 +21,7 @@ export function topicNameProblem(name: string): string | null {
   if (!/^[a-zA-Z0-9._-]+$/.test(name)) {
     return `the topic name ${JSON.stringify(name)} has characters other than a-z, A-Z, 0-9, ".", "_" and "-"`;
   }
-  if (RESERVED.has(name)) return `the name ${name} is reserved`;
+  if (RESERVED.test(name)) return `the name ${name} is reserved`;
   return null;
 }
 

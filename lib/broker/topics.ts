@@ -15,6 +15,7 @@ import type { Random } from "../clock.ts";
 import { DiskError } from "../disk/disk.ts";
 import { ErrorCode } from "../errors.ts";
 import type { Logger } from "../observability/logger.ts";
+import type { FolderTopicStore } from "../storage/topic_store.ts";
 import type { BrokerConfig } from "./broker_config.ts";
 import { brokerSynonyms, type TopicSettingValues } from "./config_definitions_topic.ts";
 import { type Refusal, refuse } from "./refusal.ts";
@@ -22,29 +23,11 @@ import { effectiveSettings, overridesFromJson, overridesToJson, type TopicOverri
 import { collisionKey, isInternalTopic } from "./topic_name.ts";
 import type { TopicPlan } from "./topic_plan.ts";
 
-/** A topic as it stands on the volume. `config` is the content of its `.config.json`. */
-export interface StoredTopic {
-  readonly name: string;
-  readonly topicId: string;
-  readonly config: Readonly<Record<string, unknown>>;
-  readonly partitions: readonly number[];
-}
-
 /** Where topics are kept. Each method resolves when its change is durable. @throws {DiskError} */
-export interface TopicStore {
-  scan(): Promise<readonly StoredTopic[]>;
-  createTopic(topic: StoredTopic): Promise<void>;
-  addPartitions(
-    topic: { readonly name: string; readonly topicId: string },
-    partitions: readonly number[],
-  ): Promise<void>;
-  writeConfig(
-    topic: { readonly name: string; readonly topicId: string },
-    config: Readonly<Record<string, unknown>>,
-  ): Promise<void>;
-  /** Resolves when the name is free again; no handle on the topic's files may be open. */
-  deleteTopic(topic: { readonly name: string; readonly topicId: string }): Promise<void>;
-}
+export type TopicStore = Pick<
+  FolderTopicStore,
+  "addPartitions" | "createTopic" | "deleteTopic" | "scan" | "writeConfig"
+>;
 
 /** One topic, as it is at a moment. */
 export interface Topic {
@@ -153,7 +136,8 @@ export class Topics {
       await this.#remove(this.#undeleted.get(name));
       const topic = this.#picture({ name, topicId: this.#newId() }, partitionCount, overrides);
       const partitions = Array.from({ length: partitionCount }, (_, index) => index);
-      await this.#options.store.createTopic({ ...topic, config: overridesToJson(overrides), partitions });
+      const config = overridesToJson(overrides);
+      await this.#options.store.createTopic({ name, topicId: topic.topicId, config, partitions });
       this.#put(topic);
       await this.#tell((listener) => listener.partitionsAdded?.(topic, 0, leaders));
       return topic;
@@ -270,6 +254,10 @@ export class Topics {
     const before = this.#busy.get(key) ?? Promise.resolve();
     const running = before.then(change).catch((error: unknown): Refusal => {
       if (!(error instanceof DiskError)) throw error;
+      if (error.kind === "exists" || error.kind === "not-empty") {
+        const problem = `a folder of the name ${name} is on the volume, but is no topic that can be served`;
+        return refuse(ErrorCode.TOPIC_ALREADY_EXISTS, problem);
+      }
       this.#options.logger.error("topic change failed", { topic: name, error: String(error) });
       return refuse(ErrorCode.KAFKA_STORAGE_ERROR, `the volume refused: ${error.message}`);
     });

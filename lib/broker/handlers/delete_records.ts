@@ -16,8 +16,6 @@ type DeleteRecordsResponse = InputOf<typeof deleteRecordsResponse>;
 type PartitionResult = DeleteRecordsResponse["topics"][number]["partitions"][number];
 type TrimmingBroker = Pick<Broker, "clock" | "partitions" | "topics">;
 
-const TO_HIGH_WATERMARK = -1;
-
 export function deleteRecordsHandler(
   broker: TrimmingBroker,
 ): Handler<DeleteRecordsRequest, DeleteRecordsResponse> {
@@ -53,11 +51,7 @@ async function trim(
   }
   const log = await partition.log();
   if (typeof log === "number") return refused(partitionIndex, log);
-  const to = offset === TO_HIGH_WATERMARK ? log.highWatermark : offset;
-  if (to < 0 || to > log.highWatermark) return refused(partitionIndex, ErrorCode.OFFSET_OUT_OF_RANGE);
-  const outcome = await log.deleteRecords(to);
-  if (outcome.kind === "refused") return refused(partitionIndex, outcome.errorCode);
-  return { partitionIndex, lowWatermark: outcome.logStartOffset, errorCode: ErrorCode.NONE };
+  return { partitionIndex, ...await log.deleteRecords(offset) };
 }
 
 function refused(partitionIndex: number, errorCode: ErrorCode): PartitionResult {

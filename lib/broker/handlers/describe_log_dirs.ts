@@ -95,7 +95,7 @@ async function sizeOf({ disk }: MeasuringBroker, { openLog, folder }: Partition)
   if (openLog !== null) return openLog.sizeBytes;
   try {
     const { state } = await readPartitionFolder(disk, folder);
-    return state.segments.reduce((bytes, segment) => segment.live ? bytes + segment.logBytes : bytes, 0);
+    return state.live.reduce((bytes, segment) => bytes + segment.logBytes, 0);
   } catch (error) {
     if (error instanceof DiskError && error.kind === "not-found") return 0;
     throw error;

@@ -48,10 +48,10 @@ async function describe(
     activeProducers: log.activeProducers().map((producer) => ({
       producerId: producer.producerId,
       producerEpoch: producer.producerEpoch,
-      lastSequence: producer.lastSequence,
+      lastSequence: producer.window.at(-1)?.lastSequence ?? -1,
       lastTimestamp: producer.lastTimestampMs,
       coordinatorEpoch: producer.coordinatorEpoch,
-      currentTxnStartOffset: producer.transactionFirstOffset ?? -1,
+      currentTxnStartOffset: producer.transactionFirstOffset,
     })),
   };
 }
