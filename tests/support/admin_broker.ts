@@ -3,6 +3,7 @@
  * partitions, settings. And a way to ask a handler as a connection does: through the bytes of one version.
  */
 
+import assert from "node:assert/strict";
 import type { Broker } from "../../lib/broker/broker.ts";
 import { BrokerConfig } from "../../lib/broker/broker_config.ts";
 import type { BrokerSettingName } from "../../lib/broker/config_definitions.ts";
@@ -15,9 +16,11 @@ import { Topics } from "../../lib/broker/topics.ts";
 import { type Clock, systemClock, systemRandom } from "../../lib/clock.ts";
 import type { Disk } from "../../lib/disk/disk.ts";
 import { realDisk } from "../../lib/disk/real_disk.ts";
+import { ErrorCode } from "../../lib/errors.ts";
 import { silentLogger } from "../../lib/observability/logger.ts";
 import { decode, encode } from "../../lib/protocol/codec.ts";
 import type { InputOf, Message, ValueOf } from "../../lib/protocol/schema.ts";
+import { type BatchInput, buildBatch } from "../../lib/records/record.ts";
 import { Writer } from "../../lib/protocol/writer.ts";
 import { defaultLogConfig } from "../../lib/storage/log_config.ts";
 import { FolderTopicStore } from "../../lib/storage/topic_store.ts";
@@ -111,6 +114,22 @@ async function close(broker: AdminBroker): Promise<void> {
   await broker.partitions.relinquishAll();
   await kept.get(broker)?.leadership.settle();
   await kept.get(broker)?.store.settled();
+}
+
+/** Appends one batch of `count` records to partition 0 of a topic and waits until it is durable. */
+export async function appendRecords(
+  broker: AdminBroker,
+  topic: string,
+  count: number,
+  batch: Omit<BatchInput, "records"> = {},
+): Promise<void> {
+  const log = await broker.partitions.get(topic, 0)?.log();
+  assert.ok(typeof log === "object", `partition 0 of ${topic} cannot be opened`);
+  const records = Array.from({ length: count }, (_, index) => ({ value: `record ${index}` }));
+  const nowMs = broker.clock.wallMs();
+  const outcome = log.append(buildBatch({ timestamp: nowMs, ...batch, records }), nowMs);
+  assert.equal(outcome.kind, "appended");
+  assert.equal(outcome.kind === "appended" && await log.durable(outcome.ticket), ErrorCode.NONE);
 }
 
 /** Asks `handler` in `version` of the messages, as a connection on the listener `advertised:19092` does. */
