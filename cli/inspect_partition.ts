@@ -100,6 +100,7 @@ function sayText(
   terminal.out(lines.map((line) => `${line}\n`).join(""));
   terminal.out(segmentTable(inspection));
   saySection(terminal, "foreign names", inspection.foreign);
+  saySection(terminal, "leftovers", inspection.leftovers);
   saySection(terminal, "findings", inspection.findings);
   saySection(terminal, "a takeover would", inspection.takeover);
   if (verification !== null) sayVerification(terminal, verification);
@@ -140,7 +141,7 @@ function saySection(terminal: Terminal, title: string, lines: readonly string[])
 function sayVerification(terminal: Terminal, verification: PartitionVerification): void {
   const { batches, records, bytes, logEndOffset, damages, gaps, vanished } = verification;
   saySection(terminal, "verification", [
-    `${batches} valid batches with ${records} records in ${bytes} bytes; the log ends at offset ${logEndOffset}`,
+    `valid: ${batches} batches, ${records} records, ${bytes} bytes; the log ends at offset ${logEndOffset}`,
     ...gaps.map((gap) => `offsets ${gap.firstOffset} to ${gap.endOffset - 1} are in no batch`),
     ...vanished.map((stem) => `${stem} was removed meanwhile`),
     ...damages.map((damage) =>

@@ -5,7 +5,7 @@
  */
 
 import type { Disk } from "../disk/disk.ts";
-import { type PartitionState, type SegmentState, segmentStem } from "../partition_state.ts";
+import { type PartitionState, segmentStem } from "../partition_state.ts";
 import { MANIFEST_NAME, readManifest } from "./manifest.ts";
 import { readPartitionFolder } from "./partition_folder.ts";
 import { CHECKPOINT_NAME, readCheckpoint } from "./recovery_checkpoint.ts";
@@ -34,6 +34,8 @@ export interface PartitionInspection {
   readonly segments: readonly InspectedSegment[];
   /** Names that belong to no partition. They are left alone. */
   readonly foreign: readonly string[];
+  /** Index files without their segment, what takeovers cut off and kept, and replacements that were never finished. */
+  readonly leftovers: readonly string[];
   readonly liveBytes: number;
   readonly deadBytes: number;
   /** From the manifest, or where the first live segment begins, whichever is later. */
@@ -63,6 +65,7 @@ export async function inspectPartition(disk: Disk, folder: string): Promise<Part
     epoch: epochs.length === 0 ? null : Math.max(...epochs),
     segments,
     foreign: state.foreign,
+    leftovers: [...state.orphans, ...state.cutAside, ...state.temporaries].map((file) => file.name),
     liveBytes: sum(live),
     deadBytes: sum(segments) - sum(live),
     logStartOffset: Math.max(manifest?.logStartOffset ?? 0, live[0]?.baseOffset ?? 0),
@@ -82,14 +85,12 @@ export async function inspectPartition(disk: Disk, folder: string): Promise<Part
 
 type Facts = Omit<PartitionInspection, "findings" | "takeover">;
 
-function inspectedSegments(state: PartitionState): InspectedSegment[] {
-  const live = state.segments.filter((segment) => segment.live);
-  const next = (segment: SegmentState) => live[live.indexOf(segment) + 1];
-  return state.segments.map((segment) => ({
-    stem: segmentStem(segment.epoch, segment.baseOffset),
+function inspectedSegments({ segments, live }: PartitionState): InspectedSegment[] {
+  return segments.map((segment) => ({
+    stem: segment.stem,
     epoch: segment.epoch,
     baseOffset: segment.baseOffset,
-    endOffset: segment.live ? next(segment)?.baseOffset ?? null : null,
+    endOffset: segment.endOffset,
     state: !segment.live ? "dead" : segment === live.at(-1) ? "active" : "sealed",
     logBytes: segment.logBytes,
     indexBytes: segment.indexBytes,

@@ -94,7 +94,7 @@ export async function walkSegment(
       position,
       bytes: end - position,
       expectedOffset,
-      kind: behind.kind === "zeros" ? "zeros" : tail ? "tail" : "corrupt",
+      kind: tail ? "tail" : behind.kind === "zeros" ? "zeros" : "corrupt",
       reason: await whatIsWrong(source, position, endPosition, expectedOffset),
     };
     damages.push(damage);
