@@ -8,7 +8,7 @@
 
 import { BrokerConfig } from "../lib/broker/broker_config.ts";
 import { isBrokerSettingName } from "../lib/broker/config_definitions.ts";
-import { planListeners } from "../lib/broker/listeners.ts";
+import { planListeners } from "../lib/broker/listener_plan.ts";
 import type { LogFormat, LogLevel } from "../lib/observability/logger.ts";
 import { type GivenSetting, type GivenSettings, readConfigFile } from "./config_file.ts";
 import {
