@@ -29,27 +29,30 @@ export function apiVersionsHandler(
     .map(({ apiKey, minVersion, maxVersion }) => ({ apiKey, minVersion, maxVersion }))
     .sort((a, b) => a.apiKey - b.apiKey);
   const refusal: ApiVersionsResponse = { errorCode: ErrorCode.INVALID_REQUEST, apiKeys: [], throttleTimeMs: 0 };
-  const answer: ApiVersionsResponse = {
+  const answerWith = (supportedFeatures: readonly FinalizedFeature[]): ApiVersionsResponse => ({
     errorCode: ErrorCode.NONE,
     apiKeys,
     throttleTimeMs: 0,
-    supportedFeatures: features.map(({ name, minVersion, maxVersion }) => ({ name, minVersion, maxVersion })),
+    supportedFeatures,
     finalizedFeaturesEpoch: features.length === 0 ? -1 : 0,
     finalizedFeatures: features.map(({ name, maxVersion }) => ({
       name,
       maxVersionLevel: maxVersion,
       minVersionLevel: maxVersion,
     })),
-  };
+  });
+  const answer = answerWith(features);
+  // Clients of version 3 take a feature that begins at 0 for an error (KIP-1022).
+  const answerToV3 = answerWith(features.filter(({ minVersion }) => minVersion > 0));
   return {
     request: apiVersionsRequest,
     response: apiVersionsResponse,
     handle({ clientSoftwareName, clientSoftwareVersion }, { apiVersion, connectionState }) {
-      if (apiVersion < 3) return answer;
+      if (apiVersion < 3) return answerToV3;
       if (!SOFTWARE.test(clientSoftwareName) || !SOFTWARE.test(clientSoftwareVersion)) return refusal;
       connectionState.softwareName = clientSoftwareName;
       connectionState.softwareVersion = clientSoftwareVersion;
-      return answer;
+      return apiVersion === 3 ? answerToV3 : answer;
     },
   };
 }

@@ -1,0 +1,55 @@
+/**
+ * The one list of what this broker serves. Dispatch, ApiVersions and the README's table of APIs come from it.
+ */
+
+import type { Broker } from "../broker.ts";
+import type { AnyHandler } from "../handler.ts";
+import { alterConfigsHandler } from "./alter_configs.ts";
+import { apiVersionsHandler, type FinalizedFeature } from "./api_versions.ts";
+import { createPartitionsHandler } from "./create_partitions.ts";
+import { createTopicsHandler } from "./create_topics.ts";
+import { deleteRecordsHandler } from "./delete_records.ts";
+import { deleteTopicsHandler } from "./delete_topics.ts";
+import { describeClusterHandler } from "./describe_cluster.ts";
+import { describeConfigsHandler } from "./describe_configs.ts";
+import { describeLogDirsHandler } from "./describe_log_dirs.ts";
+import { describeProducersHandler } from "./describe_producers.ts";
+import { describeTopicPartitionsHandler } from "./describe_topic_partitions.ts";
+import { fetchHandler } from "./fetch.ts";
+import { findCoordinatorHandler } from "./find_coordinator.ts";
+import { incrementalAlterConfigsHandler } from "./incremental_alter_configs.ts";
+import { initProducerIdHandler } from "./init_producer_id.ts";
+import { listConfigResourcesHandler } from "./list_config_resources.ts";
+import { listOffsetsHandler } from "./list_offsets.ts";
+import { metadataHandler } from "./metadata.ts";
+import { offsetForLeaderEpochHandler } from "./offset_for_leader_epoch.ts";
+import { produceHandler } from "./produce.ts";
+
+/** Features whose levels the brokers of a cluster have agreed on. */
+const features: readonly FinalizedFeature[] = [];
+
+/** Handlers of all APIs, ApiVersions included. */
+export function handlersOf(broker: Broker): AnyHandler[] {
+  const handlers: AnyHandler[] = [
+    produceHandler(broker),
+    fetchHandler(broker),
+    listOffsetsHandler(broker),
+    metadataHandler(broker),
+    findCoordinatorHandler(broker),
+    createTopicsHandler(broker),
+    deleteTopicsHandler(broker),
+    deleteRecordsHandler(broker),
+    initProducerIdHandler(broker),
+    offsetForLeaderEpochHandler(broker),
+    describeConfigsHandler(broker),
+    alterConfigsHandler(broker),
+    describeLogDirsHandler(broker),
+    createPartitionsHandler(broker),
+    incrementalAlterConfigsHandler(broker),
+    describeClusterHandler(broker),
+    describeProducersHandler(broker),
+    listConfigResourcesHandler(broker),
+    describeTopicPartitionsHandler(broker),
+  ];
+  return [...handlers, apiVersionsHandler(handlers, features)];
+}
