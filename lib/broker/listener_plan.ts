@@ -2,28 +2,18 @@
  * Where a broker listens and what clients are told, worked out from its settings. Pure: nothing is bound here.
  *
  * Invariants of a plan: every listener has a name of its own; every advertised address belongs to a listener and can be
- * connected to from elsewhere (never a wildcard); a port 0 is the one that the system will choose.
+ * connected to from elsewhere (never a wildcard); an advertised port 0 is the one that turns out to be bound.
  */
 
 import type { BrokerConfig } from "./broker_config.ts";
 import { listenerPattern } from "./config_definitions_broker.ts";
-
-/** One listener before it is bound. Hosts are names or addresses, IPv6 ones without brackets. */
-export interface ListenerPlan {
-  readonly name: string;
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
-  readonly advertisedHost: string;
-  /** 0: the port that it turns out to listen on. */
-  readonly advertisedPort: number;
-}
+import type { ListenerAddress } from "./listener.ts";
 
 /**
  * The listeners that `listeners`, `advertised.listeners` and `listener.security.protocol.map` ask for. A listener on all
  * addresses that advertises none is known to clients by `hostname`.
  */
-export function planListeners(config: BrokerConfig, hostname: string): ListenerPlan[] | { problems: string[] } {
+export function planListeners(config: BrokerConfig, hostname: string): ListenerAddress[] | { problems: string[] } {
   const problems: string[] = [];
   const listeners = endpointsOf("listeners", config.get("listeners"), problems);
   const advertised = endpointsOf("advertised.listeners", config.get("advertised.listeners") ?? [], problems);
@@ -57,10 +47,10 @@ export function planListeners(config: BrokerConfig, hostname: string): ListenerP
     const told = advertised.get(name);
     return {
       name,
-      host: host === "" ? "0.0.0.0" : host,
+      hostname: host === "" ? "0.0.0.0" : host,
       port,
       advertisedHost: told?.host ?? (isWildcard(host) ? hostname : host),
-      advertisedPort: told?.port ?? port,
+      advertisedPort: told === undefined || told.port === 0 ? null : told.port,
     };
   });
 }

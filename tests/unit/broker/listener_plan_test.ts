@@ -8,15 +8,15 @@ Deno.test("A listener is advertised as it is unless it says otherwise", () => {
   assert.deepEqual(
     plan({ listeners: "IN://10.0.0.1:9092,OUT://[::1]:0", "advertised.listeners": "OUT://kaas.example:19093" }),
     [
-      { name: "IN", host: "10.0.0.1", port: 9092, advertisedHost: "10.0.0.1", advertisedPort: 9092 },
-      { name: "OUT", host: "::1", port: 0, advertisedHost: "kaas.example", advertisedPort: 19093 },
+      { name: "IN", hostname: "10.0.0.1", port: 9092, advertisedHost: "10.0.0.1", advertisedPort: null },
+      { name: "OUT", hostname: "::1", port: 0, advertisedHost: "kaas.example", advertisedPort: 19093 },
     ],
   );
 });
 
 Deno.test("A listener on all addresses is known to clients by the host's name", () => {
   assert.deepEqual(plan({ listeners: "PLAINTEXT://:9092" }), [
-    { name: "PLAINTEXT", host: "0.0.0.0", port: 9092, advertisedHost: "node-0", advertisedPort: 9092 },
+    { name: "PLAINTEXT", hostname: "0.0.0.0", port: 9092, advertisedHost: "node-0", advertisedPort: null },
   ]);
 });
 

@@ -17,7 +17,7 @@ Deno.test("A progress bar is drawn once work takes long, not at every step, and 
   clock.now = 150;
   progress.advance(50, "a");
   assert.equal(drawn.length, 1);
-  assert.match(drawn[0], /█{15}░{15}  50 %  a$/);
+  assert.match(drawn[0], /█{15}░{15} {2}50 % {2}a$/);
   progress.end();
   assert.equal(drawn[1], "\r\x1b[2K");
 });
