@@ -93,7 +93,7 @@ function lineOf(sink: Sink, level: LogLevel, message: string, fields: LogFields)
     for (const [key, value] of Object.entries(fields)) {
       if (value !== undefined) entry[key in entry ? `${key}_` : key] = plain(value);
     }
-    return `${JSON.stringify(entry)}\n`;
+    return `${oneLine(JSON.stringify(entry))}\n`;
   }
   let line = `${time.slice(11, 23)} ${level.toUpperCase().padEnd(5)} ${oneLine(message)}`;
   let gap = "  ";
@@ -138,6 +138,7 @@ function fieldText(value: unknown): string {
   return /^[^\s"=\p{C}]+$/u.test(simple) ? simple : oneLine(JSON.stringify(simple));
 }
 
+/** Escapes what some reader takes for an end of line, as JSON would write it. */
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\u2028\u2029]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
