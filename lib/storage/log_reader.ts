@@ -167,6 +167,8 @@ export class LogReader {
     const { offset, minOneBatch } = request;
     if (isKnownCorrupt(segment, offset)) return refuse(ErrorCode.CORRUPT_MESSAGE);
     if (segment.indexes === null) yield { kind: "later", run: () => this.#indexing.indexes(segment) };
+    // Past its end, a sealed segment may hold what a deposed leader went on to write.
+    const limit = Math.min(limitOffset, segment.endOffset);
     const maxBytes = buffers.grant(Math.max(0, request.maxBytes));
     let place = this.#placeOf(segment, offset);
     let wanted = Math.max(maxBytes, MIN_READ_BYTES) + place.slackBytes;
@@ -183,8 +185,8 @@ export class LogReader {
           place = { ...this.#placeOf(segment, offset), lastOffset: NOT_SAID };
           continue;
         }
-        const jump = this.#lastEntryIn(segment, position, length, limitOffset);
-        const window = findWindow(loan.bytes, length, { offset, limitOffset, maxBytes, ...jump });
+        const jump = this.#lastEntryIn(segment, position, length, limit);
+        const window = findWindow(loan.bytes, length, { offset, limitOffset: limit, maxBytes, ...jump });
         switch (window.kind) {
           case "batches": {
             if (!minOneBatch && window.end - window.start > request.maxBytes) return this.#nothing();
@@ -194,7 +196,7 @@ export class LogReader {
             return this.#batches(loan, window.start, window.end, aborted);
           }
           case "limit":
-            return this.#nothing();
+            return limit < limitOffset ? "end" : this.#nothing();
           case "end":
             if (length < size) return "end";
             place = at(position + length);
