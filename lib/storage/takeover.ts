@@ -62,6 +62,7 @@ export async function takeOver(takeover: Takeover): Promise<{ parts: LogParts; r
   const manifest = believed(await readManifest(disk, folder), "manifest", notes);
   refuseIfSuperseded(takeover, found, manifest);
   const segments = segmentsOf(takeover, found);
+  const opened = [...segments];
   try {
     const checkpoint = believed(await readCheckpoint(disk, folder), "checkpoint", notes);
     const snapshot = believed(await readSnapshot(disk, folder), "producer snapshot", notes);
@@ -88,6 +89,7 @@ export async function takeOver(takeover: Takeover): Promise<{ parts: LogParts; r
     await repair(takeover, kept, segments.slice(scan.keptSegments), scan, notes); // step 1
     for (const segment of kept.slice(scan.firstUnsynced)) await segment.file.sync(); // step 2
     const active = await activeSegment(takeover, kept, extent); // step 3
+    opened.push(active);
     const raised: Manifest = {
       epoch: leaderEpoch,
       highWatermark: extent.logEndOffset,
@@ -114,7 +116,7 @@ export async function takeOver(takeover: Takeover): Promise<{ parts: LogParts; r
     const parts = { ...takeover, ...extent, segments: live, producers: scan.producers, manifest: raised };
     return { parts, report };
   } catch (error) {
-    for (const segment of segments) segment.close();
+    for (const segment of opened) segment.close();
     throw error;
   }
 }
