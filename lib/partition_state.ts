@@ -140,7 +140,7 @@ interface SegmentFiles {
   readonly files: Map<SegmentSuffix, NamedFile>;
 }
 
-/** Sorts segments and decides which are live: walking from the end, those below every base of a higher epoch. */
+/** Sorts segments and decides which are live: those in front of which no higher epoch begins. */
 function judge(found: SegmentFiles[]): SegmentState[] {
   found.sort((a, b) => a.name.baseOffset - b.name.baseOffset || a.name.epoch - b.name.epoch);
   const dead = new Set<SegmentFiles>();
@@ -151,11 +151,14 @@ function judge(found: SegmentFiles[]): SegmentState[] {
     if (epoch < highest || replaced) dead.add(found[i]);
     highest = Math.max(highest, epoch);
   }
-  const live = found.filter((segment) => !dead.has(segment));
-  return found.map((segment) => {
-    const next = dead.has(segment) ? undefined : live[live.indexOf(segment) + 1];
-    return describe(segment, !dead.has(segment), next?.name);
-  });
+  const next = new Map<SegmentFiles, SegmentName>();
+  let behind: SegmentFiles | null = null;
+  for (const segment of found.toReversed()) {
+    if (dead.has(segment)) continue;
+    if (behind !== null) next.set(segment, behind.name);
+    behind = segment;
+  }
+  return found.map((segment) => describe(segment, !dead.has(segment), next.get(segment)));
 }
 
 function describe(segment: SegmentFiles, live: boolean, next: SegmentName | undefined): SegmentState {
