@@ -16,7 +16,7 @@ import type { ReadOutcome, ReadRequest } from "../../../lib/storage/log_reader.t
 
 /** Time that stands still until `advance`. */
 export class ManualClock implements Clock {
-  nowMs = 1_700_000_000_000;
+  nowMs = 5_000;
   readonly #timers = new Set<{ atMs: number; fire: () => void }>();
 
   wallMs(): number {
