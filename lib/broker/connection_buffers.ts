@@ -6,7 +6,8 @@
  */
 
 const SMALLEST_BYTES = 128 * 1024;
-const LARGEST_KEPT_BYTES = 8 << 20;
+/** Larger buffers are made for one frame and forgotten. */
+export const LARGEST_KEPT_BYTES = 8 << 20;
 /** Bytes that wait for reuse at most. */
 export const KEPT_BYTES = 32 << 20;
 
@@ -25,12 +26,7 @@ export class FrameBuffers {
    * it has room for `nowBytes`, so that a claim alone never takes memory. Its content is arbitrary.
    */
   take(claimedBytes: number, nowBytes: number): Uint8Array {
-    const spare = this.#free.get(sizeFor(claimedBytes))?.pop();
-    if (spare !== undefined) {
-      this.#keptBytes -= spare.length;
-      return spare;
-    }
-    return new Uint8Array(sizeFor(Math.min(claimedBytes, nowBytes)));
+    return this.#spare(sizeFor(claimedBytes)) ?? this.#spareOrNew(sizeFor(Math.min(claimedBytes, nowBytes)));
   }
 
   /** Takes a buffer back that nobody looks at any more. */
@@ -41,6 +37,16 @@ export class FrameBuffers {
     const spares = this.#free.get(length);
     if (spares === undefined) this.#free.set(length, [buffer]);
     else spares.push(buffer);
+  }
+
+  #spare(size: number): Uint8Array | null {
+    const spare = this.#free.get(size)?.pop() ?? null;
+    if (spare !== null) this.#keptBytes -= size;
+    return spare;
+  }
+
+  #spareOrNew(size: number): Uint8Array {
+    return this.#spare(size) ?? new Uint8Array(size);
   }
 }
 

@@ -3,7 +3,8 @@
  * from one asks {@link FrameReader.room} where to and reports with {@link FrameReader.received}.
  *
  * Small frames stay in one reused buffer, many to a read. A frame that does not fit there is read straight into a buffer
- * of its own, which grows with the bytes that have come, never with the length that is claimed.
+ * of its own. That grows with the bytes that have come: a claim alone takes no memory, only one no greater than a frame
+ * that this connection has sent before.
  *
  * Invariants:
  * - A length is checked before memory is taken for it.
@@ -12,7 +13,7 @@
  */
 
 import { assert } from "../errors.ts";
-import type { FrameBuffers } from "./connection_buffers.ts";
+import { type FrameBuffers, LARGEST_KEPT_BYTES } from "./connection_buffers.ts";
 
 const LENGTH_BYTES = 4;
 const FIRST_BUFFER_BYTES = 8 * 1024;
@@ -41,6 +42,8 @@ export class FrameReader {
   #inUse: "small" | "detached" | Uint8Array | null = null;
   #offered = 0;
   #refusedLength: number | null = null;
+  /** Bytes of the largest frame so far that came to its end. */
+  #provenBytes = 0;
 
   /** `maxFrameBytes` is the greatest length, itself not counted, that a frame may claim. */
   constructor(maxFrameBytes: number, buffers: FrameBuffers) {
@@ -91,6 +94,7 @@ export class FrameReader {
       if (large.received < large.length) return null;
       this.#large = null;
       this.#inUse = large.buffer;
+      this.#provenBytes = Math.min(Math.max(this.#provenBytes, large.length), LARGEST_KEPT_BYTES);
       return large.buffer.subarray(0, large.length);
     }
     const start = this.#start;
@@ -177,7 +181,7 @@ export class FrameReader {
     if (LENGTH_BYTES + length <= SMALL_BUFFER_BYTES || length > this.#maxFrameBytes) return;
     const received = this.#end - this.#start - LENGTH_BYTES;
     if (received >= length) return;
-    const buffer = this.#buffers.take(length, received * 2);
+    const buffer = this.#buffers.take(length, Math.max(received * 2, this.#provenBytes));
     buffer.set(this.#small.subarray(this.#start + LENGTH_BYTES, this.#end));
     this.#start = this.#end;
     this.#large = { buffer, length, received };
