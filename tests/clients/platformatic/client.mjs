@@ -197,10 +197,13 @@ async function member(request, emit) {
     owned = partitions;
     emit("assigned", { partitions: owned });
   };
-  const joined = () =>
-    take((consumer.assignments ?? []).flatMap(({ topic, partitions }) => partitions.map((one) => [topic, one])));
-  consumer.on("consumer:group:join", joined);
-  consumer.on("consumer:group:rebalance", classic ? () => {} : joined);
+  const look = () => {
+    const now = (consumer.assignments ?? []).flatMap(({ topic, partitions }) => partitions.map((one) => [topic, one]));
+    if (String(now) !== String(owned)) take(now);
+  };
+  consumer.on("consumer:group:join", look);
+  // In the newer protocol no event tells a change, but each is confirmed by a heartbeat at once.
+  if (!classic) for (const moment of ["start", "end"]) consumer.on(`consumer:heartbeat:${moment}`, look);
   const stream = await consumer.consume({
     topics: request.topics,
     mode: "committed",
@@ -230,7 +233,8 @@ function classicOptions(request) {
 }
 
 function consumerOptions(request) {
-  return { groupProtocol: "consumer", groupRemoteAssignor: request.strategy };
+  // The session's length is the broker's to set here; this only passes the client's check of its own options.
+  return { groupProtocol: "consumer", groupRemoteAssignor: request.strategy, sessionTimeout: 10_000 };
 }
 
 async function consumeStream(stream, request, emit) {

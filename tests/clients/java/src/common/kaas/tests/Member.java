@@ -34,10 +34,11 @@ final class Member {
   }
 
   Object run() {
+    Listener listener = new Listener();
     try (KafkaConsumer<byte[], byte[]> consumer =
         new KafkaConsumer<>(properties(), new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
-      if (request.has("pattern")) consumer.subscribe(Pattern.compile(request.text("pattern", "")), new Listener());
-      else consumer.subscribe(topics(), new Listener());
+      if (request.has("pattern")) consumer.subscribe(Pattern.compile(request.text("pattern", "")), listener);
+      else consumer.subscribe(topics(), listener);
       while (!stopped) {
         ConsumerRecords<byte[], byte[]> records = Compat.poll(consumer, 100);
         if (records.isEmpty()) continue;
@@ -53,6 +54,8 @@ final class Member {
           events.emit("committed");
         }
       }
+      // Old clients do not tell at closing.
+      if (!Compat.CLOSE_REVOKES) listener.onPartitionsRevoked(consumer.assignment());
     }
     return Main.map();
   }

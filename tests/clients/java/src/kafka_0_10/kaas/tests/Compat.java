@@ -13,6 +13,8 @@ import org.apache.kafka.common.TopicPartition;
 
 /** What differs between versions of the Java client, for 0.10: timestamps, but neither headers nor administration. */
 final class Compat {
+  static final boolean CLOSE_REVOKES = false;
+
   private Compat() {}
 
   static void producerProperties(Map<String, Object> properties, Request request) {

@@ -14,6 +14,8 @@ import org.apache.kafka.common.TopicPartition;
  * and offsets found by the first version of ListOffsets.
  */
 final class Compat {
+  static final boolean CLOSE_REVOKES = false;
+
   private Compat() {}
 
   static void producerProperties(Map<String, Object> properties, Request request) {

@@ -14,6 +14,8 @@ import org.apache.kafka.common.TopicPartition;
 
 /** What differs between versions of the Java client, for 2.0. */
 final class Compat {
+  static final boolean CLOSE_REVOKES = false;
+
   private Compat() {}
 
   static void producerProperties(Map<String, Object> properties, Request request) {

@@ -19,6 +19,8 @@ import org.apache.kafka.common.TopicPartition;
 
 /** What differs between versions of the Java client, for 4.x. */
 final class Compat {
+  static final boolean CLOSE_REVOKES = true;
+
   private Compat() {}
 
   static void producerProperties(Map<String, Object> properties, Request request) {
