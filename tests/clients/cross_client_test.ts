@@ -3,7 +3,7 @@
  */
 
 import assert from "node:assert/strict";
-import { type BrokerProcess, brokerIsKaas, startBroker } from "../support/broker_process.ts";
+import { brokerIsKaas, type BrokerProcess, startBroker } from "../support/broker_process.ts";
 import { ClientProcess, type Codec, codecs, type SentRecord } from "../support/client_process.ts";
 import { assertSameRecords, canonicalRecords, type RecordLimits } from "../support/client_records.ts";
 import { readWithKcat } from "../support/kcat.ts";

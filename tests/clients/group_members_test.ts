@@ -72,8 +72,7 @@ async function shareHandOverAndResume(part: Part, kind: Kind): Promise<void> {
   const groupId = `of-${topic}`;
   const writer = processOf("franz-go");
   await createTopic(writer, topic, 4);
-  const write = (prefix: string) =>
-    writer.produce({ topic, generate: { count: 40, prefix, partitions: 4 }, acks: -1 });
+  const write = (prefix: string) => writer.produce({ topic, generate: { count: 40, prefix, partitions: 4 }, acks: -1 });
   await write("first");
   const command = { ...kind, groupId, topics: [topic], commit: "each" as const, heartbeatMs: 300 };
   const client = processOf(part);

@@ -10,4 +10,5 @@ clientSuite({
   limits: { headers: false },
   admin: false,
   idempotent: false,
+  readsTopics: true,
 });

@@ -1,7 +1,7 @@
 /** Kafka's own command-line tools against the broker. */
 
 import assert from "node:assert/strict";
-import { type BrokerProcess, brokerIsKaas, brokersAreOwned, startBroker, until } from "../support/broker_process.ts";
+import { brokerIsKaas, type BrokerProcess, brokersAreOwned, startBroker, until } from "../support/broker_process.ts";
 import { type KafkaTool, runTool, tool } from "../support/kafka_tools.ts";
 import { clientCommand } from "../support/toolchain.ts";
 
@@ -126,8 +126,16 @@ test("kafka-configs shows and changes settings of a topic", async () => {
   const topic = await createTopic("configs");
   const entity = ["--entity-type", "topics", "--entity-name", topic];
   const describe = (...args: string[]) => at("kafka-configs", ["--describe", ...entity, ...args]);
-  assert.match(await describe("--all"), /cleanup\.policy=delete sensitive=false synonyms=\{.*DEFAULT_CONFIG:log\.cleanup/);
-  await at("kafka-configs", ["--alter", ...entity, "--add-config", "retention.ms=1234567,cleanup.policy=[compact,delete]"]);
+  assert.match(
+    await describe("--all"),
+    /cleanup\.policy=delete sensitive=false synonyms=\{.*DEFAULT_CONFIG:log\.cleanup/,
+  );
+  await at("kafka-configs", [
+    "--alter",
+    ...entity,
+    "--add-config",
+    "retention.ms=1234567,cleanup.policy=[compact,delete]",
+  ]);
   const changed = await describe();
   assert.match(changed, /retention\.ms=1234567 sensitive=false synonyms=\{DYNAMIC_TOPIC_CONFIG:retention\.ms=1234567/);
   assert.match(changed, /cleanup\.policy=compact,delete/);
@@ -170,7 +178,10 @@ test("kafka-broker-api-versions lists what is served, and nothing it does not kn
 
 test("kafka-features describes the finalized features", async () => {
   const printed = await at("kafka-features", ["describe"]);
-  assert.match(printed, /Feature: \S+\s+SupportedMinVersion: \S+\s+SupportedMaxVersion: \S+\s+FinalizedVersionLevel: \S+/);
+  assert.match(
+    printed,
+    /Feature: \S+\s+SupportedMinVersion: \S+\s+SupportedMaxVersion: \S+\s+FinalizedVersionLevel: \S+/,
+  );
 });
 
 test("kafka-log-dirs tells the size of each partition", async () => {

@@ -1,4 +1,4 @@
 /** sarama against the broker. */
 import { clientSuite } from "../support/client_suite.ts";
 
-clientSuite({ part: "sarama", describesTopicId: false });
+clientSuite({ part: "sarama", describesTopicId: false, readsTopics: true });

@@ -182,6 +182,16 @@ export class ClientProcess {
     return (await read.result).records.map(([offset, key]) => ({ offset, key }));
   }
 
+  /**
+   * Reads all partitions of a topic from their beginning with one consumer. Progress events tell how many records came.
+   * Not every client's program has it.
+   */
+  consumeTopic(
+    command: { topic: string; partitions: number; count: number; timeoutMs?: number },
+  ): Running<{ records: [partition: number, offset: number, key: string][] }> {
+    return this.start("consumeTopic", command);
+  }
+
   offset(command: OffsetCommand): Promise<{ offset: number | null; timestamp: number | null }> {
     return this.start<{ offset: number | null; timestamp: number | null }>("offset", command).result;
   }

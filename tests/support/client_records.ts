@@ -44,15 +44,20 @@ export function canonicalRecords(limits: RecordLimits = {}): SentRecord[] {
   ];
   return records.map((record, i) => ({
     ...record,
-    headers: limits.headers === false ? [] : (record.headers ?? []).map(([name, value]) =>
-      [name, value === null && limits.nullHeaderValues === false ? "" : value] as const
-    ),
+    headers: limits.headers === false
+      ? []
+      : (record.headers ?? []).map(([name, value]) =>
+        [name, value === null && limits.nullHeaderValues === false ? "" : value] as const
+      ),
     ...(limits.timestamps === false ? {} : { timestamp: firstTimestamp + 1_000 * (i === 5 ? 2 : i) }),
   }));
 }
 
 function repeatedHeaders(limits: RecordLimits): (readonly [string, string | null])[] {
-  const headers: (readonly [string, string])[] = [["a", base64("1")], ["b", base64("2")], ["a", base64("3")], ["ü", "/w=="]];
+  const headers: (readonly [string, string])[] = [["a", base64("1")], ["b", base64("2")], ["a", base64("3")], [
+    "ü",
+    "/w==",
+  ]];
   if (limits.headerOrder !== false) return headers;
   return [...headers].sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0);
 }

@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { type BrokerProcess, brokerIsKaas, brokersAreOwned, startBroker, until } from "./broker_process.ts";
+import { brokerIsKaas, type BrokerProcess, brokersAreOwned, startBroker, until } from "./broker_process.ts";
 import { ClientError, ClientProcess, type Codec, codecs } from "./client_process.ts";
 import { assertSameRecords, base64, canonicalRecords, firstTimestamp, type RecordLimits } from "./client_records.ts";
 import { clientCommand, type Part } from "./toolchain.ts";
@@ -23,6 +23,8 @@ export interface ClientTraits {
   readonly looksUpTimestamps?: boolean;
   readonly looksUpMaxTimestamp?: boolean;
   readonly idempotent?: boolean;
+  /** Whether its program reads many partitions with one consumer. */
+  readonly readsTopics?: boolean;
   /** Whether the offset of an acknowledged record is told. */
   readonly tellsOffsets?: boolean;
   /** The error code in which the client hands on "offset out of range"; null where it cannot be told. */
@@ -86,6 +88,7 @@ export function clientSuite(traits: ClientTraits, settings: Record<string, strin
   positionTests(traits, test);
   sizeTests(traits, test);
   deliveryTests(traits, test);
+  if (traits.readsTopics) manyPartitionsTest(test);
   if (traits.admin !== false) adminTests(traits, test);
   if (traits.idempotent !== false && brokersAreOwned) idempotenceTest(test);
   return test;
@@ -291,6 +294,38 @@ function deliveryTests(traits: ClientTraits, test: ClientTest): void {
       );
     }
   });
+}
+
+/** What keeps a fetch session of many partitions busy: some get records, others do not, in turns. */
+function manyPartitionsTest(test: ClientTest): void {
+  test("reads forty partitions with one consumer while they are written to, each in order and once", async (context) => {
+    const { client, broker, topic } = context;
+    const name = topic("wide");
+    const partitions = 40;
+    await createTopicByAnother(broker.bootstrap, name, partitions);
+    const write = (prefix: string, count: number) =>
+      client.produce({ topic: name, generate: { prefix, count, partitions }, lingerMs: 5 });
+    await write("a", 400);
+    const reading = client.consumeTopic({ topic: name, partitions, count: 1_255 });
+    await reading.until((event) => event.event === "progress" && event.acked >= 400);
+    await write("b", 800);
+    await write("c", 13);
+    await write("d", 42);
+    const { records } = await reading.result;
+    assert.equal(records.length, 1_255);
+    const read = Array.from({ length: partitions }, () => [] as string[]);
+    for (const [partition, offset, key] of records) {
+      assert.equal(offset, read[partition].length, `next offset of partition ${partition}`);
+      read[partition].push(key);
+    }
+    for (const [partition, keys] of read.entries()) assert.deepEqual(keys, keysOf(partition, partitions));
+  });
+}
+
+function keysOf(partition: number, partitions: number): string[] {
+  const dealt = (prefix: string, count: number) =>
+    Array.from({ length: count }, (_, i) => i).filter((i) => i % partitions === partition).map((i) => `${prefix}-${i}`);
+  return [...dealt("a", 400), ...dealt("b", 800), ...dealt("c", 13), ...dealt("d", 42)];
 }
 
 function adminTests(traits: ClientTraits, test: ClientTest): void {

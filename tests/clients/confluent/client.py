@@ -161,6 +161,24 @@ def consume(request, events):
         consumer.close()
 
 
+def consume_topic(request, events):
+    """Reads all partitions of a topic at once; each record is told as [partition, offset, key]."""
+    consumer = simple_consumer(request)
+    try:
+        consumer.assign([TopicPartition(request["topic"], i, 0) for i in range(request["partitions"])])
+        deadline = time.monotonic() + request.get("timeoutMs", 30000) / 1000
+        records = []
+        while len(records) < request["count"] and time.monotonic() < deadline:
+            for message in consumer.consume(500, 0.5):
+                if message.error():
+                    raise KafkaException(message.error())
+                records.append([message.partition(), *brief(message)])
+            events("progress", acked=len(records))
+        return {"records": records}
+    finally:
+        consumer.close()
+
+
 def brief(message):
     return [message.offset(), message.key().decode()]
 
@@ -335,6 +353,8 @@ def run(request, events):
             return produce(request, events)
         case "consume":
             return consume(request, events)
+        case "consumeTopic":
+            return consume_topic(request, events)
         case "offset":
             return offset(request)
         case "createTopic":

@@ -36,6 +36,8 @@ func run(request *driver.Request, events driver.Events) (any, error) {
 		return produce(request, events)
 	case "consume":
 		return consume(request, events)
+	case "consumeTopic":
+		return consumeTopic(request, events)
 	case "member":
 		return member(request, events)
 	case "stop":
@@ -217,6 +219,38 @@ func consume(request *driver.Request, events driver.Events) (any, error) {
 		})
 	}
 	return driver.Fields{"records": records, "position": position}, nil
+}
+
+// consumeTopic reads all partitions of a topic at once; each record is told as [partition, offset, key].
+func consumeTopic(request *driver.Request, events driver.Events) (any, error) {
+	starts := map[int32]kgo.Offset{}
+	for i := int32(0); i < request.Partitions; i++ {
+		starts[i] = kgo.NewOffset().At(0)
+	}
+	client, err := newClient(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{request.Topic: starts}),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), request.Timeout())
+	defer cancel()
+	records := [][]any{}
+	for ctx.Err() == nil && len(records) < request.Count {
+		fetches := client.PollFetches(ctx)
+		for _, failed := range fetches.Errors() {
+			if !errors.Is(failed.Err, context.DeadlineExceeded) {
+				return nil, failed.Err
+			}
+		}
+		fetches.EachRecord(func(record *kgo.Record) {
+			records = append(records, []any{record.Partition, record.Offset, string(record.Key)})
+		})
+		events("progress", driver.Fields{"acked": len(records)})
+	}
+	return driver.Fields{"records": records}, nil
 }
 
 func positionOf(request *driver.Request, place driver.Place) (int64, error) {

@@ -18,7 +18,11 @@ const base = {
 };
 
 async function produce(request, emit) {
-  const producer = new Producer({ ...base, idempotent: request.idempotent ?? false, timeout: request.timeoutMs ?? 60_000 });
+  const producer = new Producer({
+    ...base,
+    idempotent: request.idempotent ?? false,
+    timeout: request.timeoutMs ?? 60_000,
+  });
   try {
     const records = request.generate ? generated(request.generate) : request.records;
     const acked = [];
@@ -44,7 +48,9 @@ function messageOf(topic, record) {
   const message = { topic, partition: record.partition ?? 0, key: decode(record.key), value: decode(record.value) };
   if (record.timestamp != null) message.timestamp = BigInt(record.timestamp);
   // A map of buffers keeps repeated names apart.
-  if (record.headers) message.headers = new Map(record.headers.map(([name, value]) => [Buffer.from(name), decode(value)]));
+  if (record.headers) {
+    message.headers = new Map(record.headers.map(([name, value]) => [Buffer.from(name), decode(value)]));
+  }
   return message;
 }
 
@@ -203,7 +209,7 @@ async function member(request, emit) {
   };
   consumer.on("consumer:group:join", look);
   // In the newer protocol no event tells a change, but each is confirmed by a heartbeat at once.
-  if (!classic) for (const moment of ["start", "end"]) consumer.on(`consumer:heartbeat:${moment}`, look);
+  if (!classic) { for (const moment of ["start", "end"]) consumer.on(`consumer:heartbeat:${moment}`, look); }
   const stream = await consumer.consume({
     topics: request.topics,
     mode: "committed",

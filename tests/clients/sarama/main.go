@@ -43,6 +43,8 @@ func run(request *driver.Request, events driver.Events) (any, error) {
 		return consume(request, events)
 	case "offset":
 		return offset(request)
+	case "consumeTopic":
+		return consumeTopic(request, events)
 	case "member":
 		return member(request, events)
 	case "stop":
@@ -221,6 +223,52 @@ func consume(request *driver.Request, events driver.Events) (any, error) {
 		}
 	}
 	return driver.Fields{"records": records, "position": position}, nil
+}
+
+// consumeTopic reads all partitions of a topic at once; each record is told as [partition, offset, key].
+func consumeTopic(request *driver.Request, events driver.Events) (any, error) {
+	consumer, err := sarama.NewConsumer([]string{os.Args[1]}, config())
+	if err != nil {
+		return nil, err
+	}
+	arrived := make(chan *sarama.ConsumerMessage)
+	done := make(chan struct{})
+	defer close(done)
+	for i := int32(0); i < request.Partitions; i++ {
+		partition, err := consumer.ConsumePartition(request.Topic, i, 0)
+		if err != nil {
+			return nil, err
+		}
+		go func() {
+			for {
+				select {
+				case record := <-partition.Messages():
+					select {
+					case arrived <- record:
+					case <-done:
+						return
+					}
+				case <-done:
+					partition.AsyncClose()
+					return
+				}
+			}
+		}()
+	}
+	timeout := time.After(request.Timeout())
+	records := [][]any{}
+	for len(records) < request.Count {
+		select {
+		case record := <-arrived:
+			records = append(records, []any{record.Partition, record.Offset, string(record.Key)})
+			if len(records)%driver.ProgressEvery == 0 {
+				events("progress", driver.Fields{"acked": len(records)})
+			}
+		case <-timeout:
+			return driver.Fields{"records": records}, nil
+		}
+	}
+	return driver.Fields{"records": records}, nil
 }
 
 func read(record *sarama.ConsumerMessage) driver.Record {

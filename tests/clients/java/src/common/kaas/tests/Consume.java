@@ -40,6 +40,31 @@ final class Consume {
     }
   }
 
+  /** Reads all partitions of a topic at once; each record is told as [partition, offset, key]. */
+  static Object runTopic(String bootstrap, Request request, Main.Events events) {
+    List<TopicPartition> partitions = new ArrayList<>();
+    for (int i = 0; i < request.number("partitions", 1); i++) partitions.add(new TopicPartition(request.text("topic", ""), i));
+    long count = request.number("count", Long.MAX_VALUE);
+    long deadline = System.currentTimeMillis() + request.number("timeoutMs", 30_000);
+    List<Object> records = new ArrayList<>();
+    KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, request);
+    try {
+      consumer.assign(partitions);
+      for (TopicPartition partition : partitions) consumer.seek(partition, 0);
+      while (records.size() < count && System.currentTimeMillis() < deadline) {
+        for (ConsumerRecord<byte[], byte[]> record : Compat.poll(consumer, 500)) {
+          List<Object> item = new ArrayList<>(Collections.singletonList((long) record.partition()));
+          item.addAll((List<?>) brief(record));
+          records.add(item);
+        }
+        events.emit("progress", "acked", (long) records.size());
+      }
+      return Main.map("records", records);
+    } finally {
+      Compat.closeAtOnce(consumer);
+    }
+  }
+
   static Object offset(String bootstrap, Request request) {
     try (KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, request)) {
       if ("maxTimestamp".equals(request.get("at"))) return Compat.admin("maxTimestamp", bootstrap, request);

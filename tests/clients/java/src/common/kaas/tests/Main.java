@@ -69,6 +69,8 @@ public final class Main {
         return Produce.run(bootstrap, request, events);
       case "consume":
         return Consume.run(bootstrap, request, events);
+      case "consumeTopic":
+        return Consume.runTopic(bootstrap, request, events);
       case "offset":
         return Consume.offset(bootstrap, request);
       case "member":
