@@ -22,7 +22,7 @@ type Values = ReadonlyMap<BrokerSettingName, SettingValue>;
 
 export interface ConfigStoreOptions {
   readonly disk: Disk;
-  /** `DATA/__cluster/configs`. */
+  /** `DATA/__cluster/configs`; the folder around it is there and durable. */
   readonly folder: string;
   readonly nodeId: number;
   readonly config: BrokerConfig;
@@ -34,6 +34,7 @@ export class ConfigStore {
   readonly #options: ConfigStoreOptions;
   readonly #foreign = new Map<AlteredLayer, Record<string, string>>();
   #changes: Promise<unknown> = Promise.resolve();
+  #folderIsDurable = false;
 
   private constructor(options: ConfigStoreOptions) {
     this.#options = options;
@@ -86,8 +87,17 @@ export class ConfigStore {
   async #write(layer: AlteredLayer, values: Values): Promise<void> {
     const settings: Record<string, string> = { ...this.#foreign.get(layer) };
     for (const [name, value] of values) settings[name] = formatSetting(brokerSettings[name], value) ?? "";
-    await this.#options.disk.makeFolder(this.#options.folder);
+    await this.#ensureFolder();
     await replaceJson(this.#options.disk, this.#path(layer), { version: 1, settings });
+  }
+
+  /** The folder's own name must be as durable as what is put into it. */
+  async #ensureFolder(): Promise<void> {
+    if (this.#folderIsDurable) return;
+    const { disk, folder } = this.#options;
+    await disk.makeFolder(folder);
+    await disk.syncFolder(folder.slice(0, folder.lastIndexOf("/")));
+    this.#folderIsDurable = true;
   }
 
   #path(layer: AlteredLayer): string {

@@ -15,13 +15,13 @@ import type { Random } from "../clock.ts";
 import { DiskError } from "../disk/disk.ts";
 import { ErrorCode } from "../errors.ts";
 import type { Logger } from "../observability/logger.ts";
-import type { FolderTopicStore } from "../storage/topic_store.ts";
+import type { FolderTopicStore, StoredTopic } from "../storage/topic_store.ts";
 import type { BrokerConfig } from "./broker_config.ts";
 import { brokerSynonyms, type TopicSettingValues } from "./config_definitions_topic.ts";
 import { type Refusal, refuse } from "./refusal.ts";
 import { effectiveSettings, overridesFromJson, overridesToJson, type TopicOverrides } from "./topic_config.ts";
 import { collisionKey, isInternalTopic } from "./topic_name.ts";
-import type { TopicPlan } from "./topic_plan.ts";
+import { MAX_PARTITIONS_PER_REQUEST, type TopicPlan } from "./topic_plan.ts";
 
 /** Where topics are kept. Each method resolves when its change is durable. @throws {DiskError} */
 export type TopicStore = Pick<
@@ -90,11 +90,32 @@ export class Topics {
         options.logger.warn("topic settings without effect", { topic: stored.name, keys: unknown.join(", ") });
         topics.#foreignConfig.set(stored.topicId, foreign);
       }
-      topics.#put(
-        topics.#picture(stored, stored.partitions.reduce((count, p) => Math.max(count, p + 1), 0), overrides),
-      );
+      topics.#put(topics.#picture(stored, await topics.#partitionsWithoutGap(stored), overrides));
     }
     return topics;
+  }
+
+  /**
+   * The number of a topic's partitions. A crash while partitions were added may have left any of them: those in front
+   * of the last one are made now. A folder far behind all others is none of ours.
+   */
+  async #partitionsWithoutGap(stored: StoredTopic): Promise<number> {
+    const { store, logger } = this.#options;
+    const missing: number[] = [];
+    let count = 0;
+    for (const index of stored.partitions) {
+      if (index - count > MAX_PARTITIONS_PER_REQUEST) {
+        logger.warn("folder taken for none of the topic's partitions", { topic: stored.name, folder: index });
+        break;
+      }
+      while (count < index) missing.push(count++);
+      count++;
+    }
+    if (missing.length > 0) {
+      logger.warn("missing partitions are made", { topic: stored.name, partitions: missing.join(", ") });
+      await store.addPartitions(stored, missing);
+    }
+    return count;
   }
 
   /** Follows all changes from now on. */

@@ -140,3 +140,16 @@ Deno.test("an altered broker setting reaches every topic that does not set it, a
     assert.equal(heard.length, 2);
   });
 });
+
+Deno.test("partitions that a crash kept from being added are made, a folder far behind them is not a partition", async () => {
+  await withAdminBroker(async (broker, restart) => {
+    await created(broker, "t", 2);
+    const folder = `${broker.dataFolders[0]}/t`;
+    await Deno.mkdir(`${folder}/4`);
+    await Deno.mkdir(`${folder}/2147483647`);
+    const again = await restart();
+    assert.equal(again.topics.get("t")?.partitionCount, 5);
+    assert.ok(await exists(`${folder}/2`) && await exists(`${folder}/3`));
+    assert.equal(typeof await again.partitions.get("t", 3)?.log(), "object");
+  });
+});
