@@ -34,6 +34,8 @@ export class ProducerIds {
   async #reserve(): Promise<void> {
     const path = `${this.folder}/kaas-${this.nodeId}.json`;
     await this.disk.makeFolder(this.folder);
+    // A file is no more durable than the name of its folder.
+    await this.disk.syncFolder(this.folder.slice(0, this.folder.lastIndexOf("/")));
     const found = await readJson(this.disk, path, (json) => fileSchema.parse(json));
     const first = Math.max(found?.nextBlock ?? 0, this.#blockEnd);
     await replaceJson(this.disk, path, { ...found, nextBlock: first + BLOCK_IDS });
