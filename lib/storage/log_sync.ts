@@ -109,7 +109,7 @@ export class LogSync {
     const checkpoint = this.#checkpointNow();
     this.#bytesSinceCheckpoint = 0;
     await this.#inTurn(() => this.#write(checkpoint));
-    await this.#saveIndexes(this.#state.active);
+    await this.#saveIndexes(this.#state.active, false);
   }
 
   /** Sees to it that the manifest has the present offsets; durable when it resolves. @throws {DiskError} */
@@ -176,7 +176,7 @@ export class LogSync {
   /** Steps 2 of a round. What fails here but the names' durability is only a longer scan for the next takeover. */
   async #finishSeal({ segment, checkpoint }: Seal): Promise<void> {
     const { disk, folder } = this.#state;
-    await this.#saveIndexes(segment);
+    await this.#saveIndexes(segment, true);
     try {
       await this.#inTurn(() => this.#write(checkpoint));
     } catch (error) {
@@ -189,11 +189,13 @@ export class LogSync {
   #writeBehind(checkpoint: Checkpoint): void {
     this.#bytesSinceCheckpoint = 0;
     this.#checkpointUnderWay = true;
-    this.#inTurn(() => this.#write(checkpoint)).then(() => this.#saveIndexes(this.#state.active)).catch((error) => {
-      if (this.#state.phase === "closed") return;
-      if (error instanceof SupersededError) this.#state.stall("superseded", error.message);
-      else this.#warn("checkpoint could not be written", error);
-    }).finally(() => this.#checkpointUnderWay = false);
+    this.#inTurn(() => this.#write(checkpoint)).then(() => this.#saveIndexes(this.#state.active, false)).catch(
+      (error) => {
+        if (this.#state.phase === "closed") return;
+        if (error instanceof SupersededError) this.#state.stall("superseded", error.message);
+        else this.#warn("checkpoint could not be written", error);
+      },
+    ).finally(() => this.#checkpointUnderWay = false);
   }
 
   /**
@@ -220,9 +222,9 @@ export class LogSync {
     if (await this.isSuperseded()) throw new SupersededError("the manifest carries a higher epoch");
   }
 
-  async #saveIndexes(segment: Segment): Promise<void> {
+  async #saveIndexes(segment: Segment, sync: boolean): Promise<void> {
     try {
-      await segment.indexes?.save(this.#state.disk);
+      await segment.indexes?.save(this.#state.disk, { sync });
     } catch (error) {
       this.#warn("index could not be saved", error);
     }

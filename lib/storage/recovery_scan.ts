@@ -216,7 +216,7 @@ class LogScan {
   async #putAway(segment: Segment): Promise<void> {
     segment.indexes?.seal();
     try {
-      await segment.indexes?.save(this.#input.disk);
+      await segment.indexes?.save(this.#input.disk, { sync: true });
     } catch (error) {
       this.#notes.push(`indexes of ${nameOf(segment)} could not be saved: ${error}`);
     }

@@ -1,6 +1,7 @@
 /**
  * The offset and the time index of one segment, kept together: one rule says when both get an entry, one call saves
- * both. In memory only while the segment is written or read; the files are hints and are saved without a sync.
+ * both. In memory only while the segment is written or read; the files are hints. They are synced once, when the segment is
+ * sealed, because only then they say how new its newest record is.
  *
  * An entry is added at the first batch that begins at least `index.interval.bytes` behind the last one that has an
  * entry. The time index gets its last entry when the segment is sealed.
@@ -78,8 +79,8 @@ export class SegmentIndexes {
     if (this.offsets.count + this.times.count !== before) this.#rewrite = true;
   }
 
-  /** Writes the entries that the files do not hold yet; not synced. @throws {DiskError} */
-  async save(disk: Disk): Promise<void> {
+  /** Writes the entries that the files do not hold yet; durable when it resolves, if `sync` is set. @throws {DiskError} */
+  async save(disk: Disk, { sync }: { readonly sync: boolean }): Promise<void> {
     const { offsets, times } = this;
     const rewrite = this.#rewrite;
     this.#rewrite = false;
@@ -88,8 +89,9 @@ export class SegmentIndexes {
     this.#savedOffsets = offsets.count;
     this.#savedTimes = times.count;
     try {
-      await append(disk, this.segment.indexPath, savedOffsets * 8, offsets.encode(savedOffsets), rewrite);
-      await append(disk, this.segment.timeIndexPath, savedTimes * 12, times.encode(savedTimes), rewrite);
+      const how = { rewrite, sync };
+      await append(disk, this.segment.indexPath, savedOffsets * 8, offsets.encode(savedOffsets), how);
+      await append(disk, this.segment.timeIndexPath, savedTimes * 12, times.encode(savedTimes), how);
     } catch (error) {
       this.#rewrite = true;
       throw error;
@@ -135,13 +137,14 @@ async function append(
   path: string,
   position: number,
   bytes: Uint8Array,
-  rewrite: boolean,
+  { rewrite, sync }: { readonly rewrite: boolean; readonly sync: boolean },
 ): Promise<void> {
-  if (bytes.byteLength === 0 && !rewrite) return;
+  if (bytes.byteLength === 0 && !rewrite && !sync) return;
   const handle = await openOrCreate(disk, path);
   try {
     if (bytes.byteLength > 0) handle.writeSync(position, bytes);
     if (rewrite) handle.truncateSync(bytes.byteLength);
+    if (sync) await handle.sync();
   } finally {
     handle.close();
   }

@@ -11,9 +11,6 @@ import type { LogState } from "./log_state.ts";
 import type { Segment } from "./segment.ts";
 import { SegmentIndexes } from "./segment_indexes.ts";
 
-/** Without any entry, a segment up to this many intervals is cheaper to walk than to index. */
-const INTERVALS_WITHOUT_ENTRY = 4;
-
 export class SegmentIndexing {
   readonly #state: LogState;
   readonly #loading = new Map<Segment, Promise<void>>();
@@ -28,11 +25,16 @@ export class SegmentIndexing {
       if (segment.indexes !== null) return;
       const end = { offset: segment.endOffset, position: segment.sizeBytes };
       const loaded = await SegmentIndexes.load(this.#state.disk, segment, end);
-      const intervals = segment.sizeBytes / Math.max(1, this.#state.config.indexIntervalBytes);
-      const isMissing = segment.sizeBytes > 0 &&
-        (loaded.times.count === 0 || (loaded.offsets.count === 0 && intervals > INTERVALS_WITHOUT_ENTRY));
-      if (isMissing) await this.#rebuild(segment);
-      else this.#keep(segment, loaded);
+      const entries = loaded.offsets.count;
+      const hadTimes = loaded.times.count > 0;
+      // What lies behind the last entry is walked: an index that was cut short is completed, one that is wrong shows.
+      const start = entries === 0 ? { position: 0, lastOffset: -1 } : {
+        position: loaded.offsets.lastPosition,
+        lastOffset: segment.baseOffset + loaded.offsets.relativeOffsetAt(entries - 1),
+      };
+      const isTrue = await this.#walk(segment, loaded, start);
+      if (isTrue && (hadTimes || entries === 0 || loaded.maxTimestamp < 0)) await this.#keep(segment, loaded);
+      else await this.#rebuild(segment);
     });
   }
 
@@ -54,32 +56,49 @@ export class SegmentIndexing {
   }
 
   async #rebuild(segment: Segment): Promise<void> {
-    const { disk, config, logger, folder } = this.#state;
     const built = SegmentIndexes.afresh(segment);
-    let position = 0;
+    await this.#walk(segment, built, { position: 0, lastOffset: -1 });
+    await this.#keep(segment, built);
+  }
+
+  /**
+   * Takes in the batches from a place on, stepping over damage. False when the first one does not end with `lastOffset`
+   * (−1: not known).
+   */
+  async #walk(
+    segment: Segment,
+    indexes: SegmentIndexes,
+    from: { readonly position: number; readonly lastOffset: number },
+  ): Promise<boolean> {
+    const { indexIntervalBytes } = this.#state.config;
+    let { position } = from;
     let minOffset = segment.baseOffset;
+    let isTrue = from.lastOffset === -1;
     for (;;) {
       const { endOffset, sizeBytes } = segment;
       const range = { position, endPosition: sizeBytes, endOffset, minOffset, verify: "headers" as const };
       const result = await scanBatches(segment.file, range, (bytes, start, at) => {
-        built.add(at, lastOffset(bytes, start), maxTimestamp(bytes, start), config.indexIntervalBytes);
+        if (!isTrue && lastOffset(bytes, start) !== from.lastOffset) return true;
+        isTrue = true;
+        indexes.add(at, lastOffset(bytes, start), maxTimestamp(bytes, start), indexIntervalBytes);
       });
-      if (result.stop === "complete" || result.stop === "past-end-offset") break;
+      if (!isTrue) return false;
+      if (result.stop === "complete" || result.stop === "past-end-offset") return true;
       const behind = await findBatchBehind(segment.file, { ...range, position: result.position });
-      if (behind.kind !== "batch") break;
+      if (behind.kind !== "batch") return true;
       position = behind.position;
       minOffset = behind.baseOffset;
     }
-    built.seal();
+  }
+
+  async #keep(segment: Segment, indexes: SegmentIndexes): Promise<void> {
+    const { disk, logger, folder } = this.#state;
+    indexes.seal();
     try {
-      await built.save(disk);
+      await indexes.save(disk, { sync: false });
     } catch (error) {
       logger.warn("index could not be saved", { folder, error: String(error) });
     }
-    this.#keep(segment, built);
-  }
-
-  #keep(segment: Segment, indexes: SegmentIndexes): void {
     segment.maxTimestamp = indexes.maxTimestamp;
     segment.indexes = indexes;
     segment.dropIndexesWhenEvicted();

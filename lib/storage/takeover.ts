@@ -231,7 +231,7 @@ async function activeSegment(takeover: Takeover, kept: readonly Segment[], exten
   for (const segment of kept) {
     if (segment.indexes === null) continue;
     segment.seal();
-    await segment.indexes.save(disk).catch(() => {}); // a hint: rebuilt when it is missing
+    await segment.indexes.save(disk, { sync: true }).catch(() => {}); // a hint: rebuilt when it is missing
   }
   const name = { epoch: leaderEpoch, baseOffset: extent.logEndOffset };
   return Segment.create(disk, resources.handles, folder, name);

@@ -48,6 +48,9 @@ export class HookedDisk implements Disk {
   /** Every operation as `operation name`, in order. */
   readonly operations: string[] = [];
 
+  /** Bytes that reads of open files asked for. */
+  bytesAsked = 0;
+
   constructor(readonly inner: Disk = realDisk) {}
 
   #sync(operation: string, path: string): void {
@@ -63,10 +66,12 @@ export class HookedDisk implements Disk {
       path: handle.path,
       readSync: (position, into) => {
         this.#sync("readSync", handle.path);
+        this.bytesAsked += into.byteLength;
         return handle.readSync(position, into);
       },
       read: async (position, into) => {
         await this.#async("read", handle.path);
+        this.bytesAsked += into.byteLength;
         return await handle.read(position, into);
       },
       writeSync: (position, bytes) => {
