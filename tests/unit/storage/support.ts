@@ -300,6 +300,11 @@ export async function offsetsOf(log: PartitionLog, offset?: number): Promise<num
   return (await consume(log, offset)).map((record) => record.offset);
 }
 
+/** The path of a file given relative to this folder. */
+export function fromFileUrl(relative: string): string {
+  return decodeURIComponent(new URL(relative, import.meta.url).pathname);
+}
+
 /** `count` numbers from `first` on. */
 export function numbers(first: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => first + i);
