@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { withGeneratedParts } from "../support/readme_tables.ts";
+import { readSource } from "../support/source_files.ts";
+import { run } from "./cli/support.ts";
+
+const readme = readSource("README.md");
+
+Deno.test("The tables of APIs and settings in README.md are current", () => {
+  const hint = "run: deno run --allow-read --allow-write --allow-env tests/support/update_readme.ts";
+  assert.ok(withGeneratedParts(readme) === readme, `README.md is out of date; ${hint}`);
+});
+
+Deno.test("README.md gives a reason for each package of deno.json, with its version", () => {
+  const imports: Record<string, string> = JSON.parse(readSource("deno.json")).imports;
+  for (const specifier of Object.values(imports)) {
+    const [, name, version] = /^npm:(.+)@([^@]+)$/.exec(specifier)!;
+    assert.match(
+      readme,
+      new RegExp(`^\\| ${name.replaceAll("/", "\\/")} ${version.replaceAll(".", "\\.")} \\| .+ \\|$`, "m"),
+    );
+  }
+});
+
+Deno.test("Every task that README.md names is in deno.json, and every task of deno.json is in README.md", () => {
+  const tasks = Object.keys(JSON.parse(readSource("deno.json")).tasks);
+  const named = [...readme.matchAll(/(?<!\w)task ([a-z]+)/g)].map(([, task]) => task);
+  assert.deepEqual(named.filter((task) => !tasks.includes(task)), []);
+  assert.deepEqual(tasks.filter((task) => !named.includes(task)), []);
+});
+
+Deno.test("The same pinned version of Deno stands in README.md, the Dockerfile and CI's script", () => {
+  const versions = ["README.md", "Dockerfile", ".ci/run"].flatMap((path) =>
+    [...readSource(path).matchAll(/deno(?:@|_version=)(\d+\.\d+\.\d+)/g)].map(([, version]) => version)
+  );
+  assert.equal(new Set(versions).size, 1);
+  assert.ok(versions.length >= 3);
+});
+
+Deno.test("Every flag that README.md shows for a command is one that the command knows", async () => {
+  const help = (await Promise.all([["broker"], ["admin", "inspect-partition"], ["admin", "dump-segment"]]
+    .map((command) => run([...command, "--help"])))).map(({ out }) => out).join("");
+  const shown = [...readme.matchAll(/(?:kaas|task) (?:broker|admin)[^\n`|]*/g)].flatMap(([line]) =>
+    line.match(/--[a-z-]+/g) ?? []
+  );
+  assert.deepEqual([...new Set(shown)].filter((flag) => !help.includes(flag) && flag !== "--help"), []);
+});
