@@ -45,7 +45,7 @@ async function main(args: readonly string[]): Promise<number> {
 
 /** Runs `deno test`, shows its output, and counts by its closing line. A run without one counts as failed. */
 async function runTests(paths: readonly string[], flags: readonly string[]): Promise<Counts> {
-  const child = new Deno.Command("deno", {
+  const child = new Deno.Command(Deno.execPath(), {
     args: ["test", "--no-prompt", ...rights, ...flags, ...paths],
     env: { NO_COLOR: "1" },
     stdin: "null",
