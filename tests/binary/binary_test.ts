@@ -9,7 +9,7 @@ import { apiVersionsRequest, apiVersionsResponse } from "../../lib/protocol/mess
 import { createTopicsRequest, createTopicsResponse } from "../../lib/protocol/messages/create_topics.ts";
 import { fetchRequest, fetchResponse } from "../../lib/protocol/messages/fetch.ts";
 import { produceRequest, produceResponse } from "../../lib/protocol/messages/produce.ts";
-import { ZERO_UUID } from "../../lib/protocol/primitives.ts";
+import { ZERO_UUID } from "../../lib/protocol/schema.ts";
 import { buildBatch, recordsOf } from "../../lib/records/record.ts";
 import { compileExecutable } from "../support/executable.ts";
 import { RawClient } from "../support/raw_client.ts";
