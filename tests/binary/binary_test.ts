@@ -116,6 +116,7 @@ async function fetchValues(client: RawClient, topic: string): Promise<string[]> 
   const reply = await client.call(fetchRequest, fetchResponse, 11, {
     maxWaitMs: 5000,
     minBytes: 1,
+    forgottenTopicsData: [],
     topics: [{ topic, topicId: ZERO_UUID, partitions: [{ partition: 0, fetchOffset: 0, partitionMaxBytes: 1 << 20 }] }],
   });
   const [partition] = reply.responses[0].partitions;
