@@ -51,7 +51,11 @@ async function assertAllRead(
   for (let partition = 0; partition < partitions; partition++) {
     const { offset: end } = await client.offset({ topic, partition, at: "latest" });
     const read = await client.consumeKeys({ topic, partition, from: 0, count: end! });
-    assert.deepEqual(read.map(({ offset }) => offset), Array.from({ length: end! }, (_, i) => i), "offsets have no gap");
+    assert.deepEqual(
+      read.map(({ offset }) => offset),
+      Array.from({ length: end! }, (_, i) => i),
+      "offsets have no gap",
+    );
     for (const [i, [where, offset]] of acked.entries()) {
       if (where === partition) assert.equal(read[offset].key, `key-${i}`, `record ${i} at offset ${offset}`);
     }
