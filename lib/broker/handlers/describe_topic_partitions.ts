@@ -80,8 +80,9 @@ function described(
     partitions: Array.from({ length: Math.max(0, end - first) }, (_, index) => ({
       partitionIndex: first + index,
       ...placeOf(broker, topic, first + index),
-      eligibleLeaderReplicas: null,
-      lastKnownElr: null,
+      // Nullable, but Kafka's own client takes only lists.
+      eligibleLeaderReplicas: [],
+      lastKnownElr: [],
     })),
     topicAuthorizedOperations: ALL_TOPIC_OPERATIONS,
   };

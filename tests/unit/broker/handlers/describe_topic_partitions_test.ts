@@ -75,3 +75,10 @@ Deno.test("DescribeTopicPartitions names unknown topics with their error", async
     ]);
   });
 });
+
+Deno.test("DescribeTopicPartitions answers with lists where Kafka's client takes no null", async () => {
+  await withTopics({ a: 1 }, async (broker) => {
+    const { topics: [{ partitions: [partition] }] } = await page(broker, ["a"], 10);
+    assert.deepEqual([partition.eligibleLeaderReplicas, partition.lastKnownElr], [[], []]);
+  });
+});
