@@ -223,7 +223,7 @@ export class Dispatcher {
 
   #fail(exchange: Exchange, error: unknown): void {
     if (error instanceof CloseConnection) {
-      this.#refuse("connection closed", exchange, exchange.owner, exchange.handler.request, error.message);
+      this.#logger.info("connection closed", { ...described(exchange), error: error.message });
       exchange.state = "fatal";
       return;
     }
