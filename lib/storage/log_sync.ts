@@ -28,8 +28,8 @@ interface Seal {
   readonly checkpoint: Checkpoint;
 }
 
-/** Thrown inside when the volume shows a higher epoch. */
-class SupersededError extends Error {
+/** Thrown inside the log when the volume shows a higher epoch. */
+export class SupersededError extends Error {
   override readonly name = "SupersededError";
 }
 
@@ -78,23 +78,27 @@ export class LogSync {
     const state = this.#state;
     const endOffset = state.logEndOffset;
     const { active } = state;
+    const position = active.sizeBytes;
     const seals = this.#seals;
     this.#seals = [];
     const checkpoint = this.#isCheckpointDue(seals) ? this.#checkpointNow() : null;
     try {
       for (const seal of seals) {
         await seal.segment.file.sync();
-        this.#durable(seal.segment.endOffset);
+        this.#durable(seal.segment.endOffset, seal.segment, seal.segment.sizeBytes);
         await this.#finishSeal(seal);
       }
       await active.file.sync();
     } catch (error) {
       if (state.phase === "closed") return ErrorCode.NOT_LEADER_OR_FOLLOWER;
       if (error instanceof SupersededError) state.stall("superseded", error.message);
-      else state.stall("io", "sync failed", error);
+      else {
+        state.stall("io", "sync failed", error);
+        this.#cutBack();
+      }
       return state.refusal() ?? ErrorCode.KAFKA_STORAGE_ERROR;
     }
-    this.#durable(endOffset);
+    this.#durable(endOffset, active, position);
     if (checkpoint !== null) this.#writeBehind(checkpoint);
     return ErrorCode.NONE;
   }
@@ -147,9 +151,33 @@ export class LogSync {
     } while (last !== this.#sideFiles);
   }
 
-  #durable(offset: number): void {
+  /**
+   * After a failed sync, what was not durable may be lost although it still stands in the page cache, and a later sync
+   * would not say so. None of it was acknowledged or consumed: it goes, so that no takeover on this machine believes it.
+   * (With relaxed durability it was; then it is left to its luck.)
+   */
+  #cutBack(): void {
     const state = this.#state;
-    if (offset > state.durableOffset) state.durableOffset = offset;
+    if (state.highWatermark > state.durableOffset) return;
+    const { segment: last, position } = state.durablePlace;
+    for (const segment of state.segments.slice(state.segments.indexOf(last))) {
+      const size = segment === last ? position : 0;
+      if (segment.sizeBytes === size) continue;
+      try {
+        segment.file.truncateSync(size);
+        segment.sizeBytes = size;
+      } catch (error) {
+        this.#warn("unsynced records could not be cut back", error);
+      }
+    }
+  }
+
+  #durable(offset: number, segment: Segment, position: number): void {
+    const state = this.#state;
+    if (offset >= state.durableOffset) {
+      state.durableOffset = offset;
+      state.durablePlace = { segment, position };
+    }
     state.raiseHighWatermark(offset);
   }
 
@@ -189,13 +217,16 @@ export class LogSync {
   #writeBehind(checkpoint: Checkpoint): void {
     this.#bytesSinceCheckpoint = 0;
     this.#checkpointUnderWay = true;
-    this.#inTurn(() => this.#write(checkpoint)).then(() => this.#saveIndexes(this.#state.active, false)).catch(
-      (error) => {
-        if (this.#state.phase === "closed") return;
-        if (error instanceof SupersededError) this.#state.stall("superseded", error.message);
-        else this.#warn("checkpoint could not be written", error);
-      },
-    ).finally(() => this.#checkpointUnderWay = false);
+    const { active } = this.#state;
+    const write = async () => {
+      await this.#write(checkpoint);
+      if (this.#state.phase !== "closed") await this.#saveIndexes(active, false);
+    };
+    this.#inTurn(write).catch((error) => {
+      if (this.#state.phase === "closed") return;
+      if (error instanceof SupersededError) this.#state.stall("superseded", error.message);
+      else this.#warn("checkpoint could not be written", error);
+    }).finally(() => this.#checkpointUnderWay = false);
   }
 
   /**

@@ -8,7 +8,7 @@
 import { DiskError } from "../disk/disk.ts";
 import { ErrorCode } from "../errors.ts";
 import type { LogState } from "./log_state.ts";
-import type { LogSync } from "./log_sync.ts";
+import { type LogSync, SupersededError } from "./log_sync.ts";
 import { removeSegment } from "./takeover.ts";
 
 /** What became of a wish to delete records. `lowWatermark` is −1 beside an error. */
@@ -53,6 +53,10 @@ export async function deleteRecords(
     try {
       await sync.manifest({ logStartOffset: Math.max(wanted, state.logStartOffset) });
     } catch (error) {
+      if (error instanceof SupersededError) {
+        state.stall("superseded", error.message);
+        return { errorCode: ErrorCode.NOT_LEADER_OR_FOLLOWER, lowWatermark: -1 };
+      }
       if (!(error instanceof DiskError)) throw error;
       state.logger.warn("log start could not be raised", { folder: state.folder, error: String(error) });
       return { errorCode: ErrorCode.KAFKA_STORAGE_ERROR, lowWatermark: -1 };

@@ -52,8 +52,9 @@ export interface ScanOutcome {
   readonly cutPosition: number | null;
   readonly damages: FoundDamage[];
   readonly producers: ProducerState;
-  /** Index of the first segment that may hold unsynced bytes. */
+  /** Index of the first segment that may hold unsynced bytes, and where in it they begin. */
   readonly firstUnsynced: number;
+  readonly unsyncedPosition: number;
   readonly scannedBytes: number;
   /** Whether snapshot and checkpoint stand at the log's end already. */
   readonly atCheckpoint: boolean;
@@ -85,6 +86,7 @@ class LogScan {
   #kept: number;
   #cutPosition: number | null = null;
   #scannedBytes = 0;
+  #unsyncedPosition = 0;
   #checkpointWrong = false;
 
   constructor(input: ScanInput) {
@@ -118,6 +120,7 @@ class LogScan {
       damages: this.#damages,
       producers: this.#producers,
       firstUnsynced: this.#start.segment,
+      unsyncedPosition: this.#unsyncedPosition,
       scannedBytes: this.#scannedBytes,
       atCheckpoint: this.#scannedBytes === 0 && this.#snapshotUsed && snapshot?.offset === end &&
         !this.#checkpointWrong,
@@ -208,6 +211,7 @@ class LogScan {
         indexes = SegmentIndexes.afresh(segment);
       }
     }
+    if (i === this.#start.segment) this.#unsyncedPosition = from.position;
     await this.#checkBatches(i, from, indexes);
     if (i + 1 < this.#kept) await this.#putAway(segment);
   }

@@ -13,7 +13,7 @@ export class SegmentFile implements HandleOwner {
   used = true;
   readonly path: string;
   readonly #disk: Disk;
-  readonly budget: HandleBudget;
+  readonly #budget: HandleBudget;
   readonly #mode: "read" | "write";
   #handle: FileHandle | null;
   #unsynced = false;
@@ -34,7 +34,7 @@ export class SegmentFile implements HandleOwner {
     handle: FileHandle | null,
   ) {
     this.#disk = disk;
-    this.budget = budget;
+    this.#budget = budget;
     this.path = path;
     this.#mode = mode;
     this.#handle = handle;
@@ -122,7 +122,7 @@ export class SegmentFile implements HandleOwner {
 
   /** Gives the handle back if nothing is in flight on it; it is opened again when it is needed. */
   rest(): void {
-    if (this.#handle !== null && this.evict()) this.budget.closed(this);
+    if (this.#handle !== null && this.evict()) this.#budget.closed(this);
   }
 
   /** Gives the handle back at once; what is in flight fails or finishes on its own. */
@@ -132,7 +132,7 @@ export class SegmentFile implements HandleOwner {
     if (this.#handle === null) return;
     this.#handle.close();
     this.#handle = null;
-    this.budget.closed(this);
+    this.#budget.closed(this);
   }
 
   /** Gives the handle back after the reads in flight have finished; no new ones begin. */
@@ -147,7 +147,7 @@ export class SegmentFile implements HandleOwner {
     if (this.#handle !== null) return this.#handle;
     if (this.#closed) throw new DiskError("closed", "open", this.path);
     this.#handle = this.#disk.openSync(this.path, this.#mode);
-    this.budget.opened(this);
+    this.#budget.opened(this);
     return this.#handle;
   }
 
@@ -165,7 +165,7 @@ export class SegmentFile implements HandleOwner {
       return this.#handle;
     }
     this.#handle = handle;
-    this.budget.opened(this);
+    this.#budget.opened(this);
     return handle;
   }
 }

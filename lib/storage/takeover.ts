@@ -87,7 +87,7 @@ export async function takeOver(takeover: Takeover): Promise<{ parts: LogParts; r
     }
 
     await repair(takeover, kept, segments.slice(scan.keptSegments), scan, notes); // step 1
-    for (const segment of kept.slice(scan.firstUnsynced)) await segment.file.sync(); // step 2
+    await syncKept(takeover, kept, scan); // step 2
     const active = await activeSegment(takeover, kept, extent); // step 3
     opened.push(active);
     const raised: Manifest = {
@@ -162,7 +162,7 @@ function dataOf(segments: readonly Segment[]): { startOffset: number; endOffset:
  * Step 1. Later segments go first: should a crash come in between, the damage is still there to tell why.
  */
 async function repair(
-  { disk, folder, leaderEpoch }: Takeover,
+  { disk, folder, leaderEpoch, resources }: Takeover,
   kept: readonly Segment[],
   dropped: readonly Segment[],
   scan: ScanOutcome,
@@ -179,16 +179,58 @@ async function repair(
   const last = kept.at(-1);
   if (scan.cutPosition !== null && last !== undefined) {
     const keepAside = scan.damages.at(-1)?.repair === "cut-aside";
-    const file = SegmentFile.existing(disk, last.file.budget, last.logPath, "write");
+    const file = SegmentFile.existing(disk, resources.handles, last.logPath, "write");
     try {
       if (keepAside) await copyTail(disk, file, scan.cutPosition, cutAsideName(last.logPath, leaderEpoch), notes);
       file.truncateSync(scan.cutPosition);
       await file.sync();
+    } catch (error) {
+      resources.distrusted.add(folder);
+      throw error;
     } finally {
       await file.drain();
     }
   }
   if (dropped.length > 0) await disk.syncFolder(folder);
+}
+
+/**
+ * Step 2. After a failed sync the next one may succeed without having stored anything: whoever repeats a takeover that
+ * failed so writes the same bytes anew first.
+ */
+async function syncKept(
+  { disk, folder, resources }: Takeover,
+  kept: readonly Segment[],
+  scan: ScanOutcome,
+): Promise<void> {
+  const { firstUnsynced, unsyncedPosition } = scan;
+  for (const [i, segment] of kept.entries()) {
+    if (i < firstUnsynced) continue;
+    const file = SegmentFile.existing(disk, resources.handles, segment.logPath, "write");
+    try {
+      if (resources.distrusted.has(folder)) {
+        await writeAnew(file, i === firstUnsynced ? unsyncedPosition : 0, segment.sizeBytes);
+      }
+      await file.sync();
+    } catch (error) {
+      resources.distrusted.add(folder);
+      throw error;
+    } finally {
+      await file.drain();
+    }
+  }
+  resources.distrusted.delete(folder);
+}
+
+async function writeAnew(file: SegmentFile, position: number, endPosition: number): Promise<void> {
+  file.truncateSync(endPosition);
+  const buffer = new Uint8Array(COPY_BYTES);
+  for (let at = position; at < endPosition;) {
+    const length = await file.read(at, buffer.subarray(0, Math.min(COPY_BYTES, endPosition - at)));
+    if (length === 0) throw new DiskError("io", "read", file.path);
+    file.writeSync(at, buffer.subarray(0, length));
+    at += length;
+  }
 }
 
 /** Copies what lies at and past `position`; durable when it resolves. A copy that is there already is left alone. */
