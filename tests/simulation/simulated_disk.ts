@@ -42,11 +42,23 @@ export interface FaultRates {
 
 export const NO_FAULTS: FaultRates = { read: 0, write: 0, sync: 0, open: 0, names: 0, noSpace: 0 };
 
-interface LogLine {
-  readonly operation: string;
-  readonly path: string;
-  readonly detail: string;
-  outcome: string;
+/** A program that has not called for this many turns of the event loop waits for something else than the disk. */
+const IDLE_TURNS = 40;
+
+/** One call, as a line of the journal. */
+class LogLine {
+  outcome = "";
+
+  constructor(
+    readonly number: string,
+    readonly operation: string,
+    readonly path: string,
+    readonly detail: string,
+  ) {}
+
+  toString(): string {
+    return `${this.number} ${this.operation} ${this.path}${this.detail}${this.outcome}`;
+  }
 }
 
 export interface SimulatedDiskOptions {
@@ -56,6 +68,8 @@ export interface SimulatedDiskOptions {
   readonly clock?: Clock;
   /** Starts of the machine so far; part of {@link Disk.writerId}. */
   readonly starts?: number;
+  /** Gets one entry for each call, whose text is complete when the call is. */
+  readonly journal?: unknown[];
   /** Longest time of a sync, in turns of the event loop. */
   readonly syncTurns?: number;
 }
@@ -70,19 +84,24 @@ export class SimulatedDisk implements Disk {
   operations = 0;
   /** Handles open now. */
   openHandles = 0;
+  /** Asynchronous calls under way. */
+  inFlight = 0;
   readonly #random: SeededRandom;
   readonly #volume: Volume;
   readonly #clock: Clock | undefined;
   readonly #starts: number;
   readonly #syncTurns: number;
-  readonly #log: LogLine[] = [];
+  readonly #journal: unknown[];
   #crashAfter = Infinity;
   #crashed = false;
 
-  constructor({ random, clock, volume = new Volume(), starts = 0, syncTurns = 24 }: SimulatedDiskOptions) {
+  constructor(
+    { random, clock, volume = new Volume(), starts = 0, journal = [], syncTurns = 24 }: SimulatedDiskOptions,
+  ) {
     this.#random = random;
     this.#volume = volume;
     this.#clock = clock;
+    this.#journal = journal;
     this.#starts = starts;
     this.#syncTurns = syncTurns;
     this.writerId = `start${starts}`;
@@ -111,15 +130,20 @@ export class SimulatedDisk implements Disk {
       clock: this.#clock,
       volume: this.#volume.afterCrash(random),
       starts: this.#starts + 1,
+      journal: this.#journal,
       syncTurns: this.#syncTurns,
     });
   }
 
-  /** One line for each call so far. */
+  /** No more faults, and room for everything. */
+  calm(): void {
+    this.faults = NO_FAULTS;
+    this.capacityBytes = Infinity;
+  }
+
+  /** One line for each call so far, of earlier starts too. */
   log(): string[] {
-    return this.#log.map(({ operation, path, detail, outcome }, i) =>
-      `${this.#starts}.${i + 1} ${operation} ${path}${detail}${outcome}`
-    );
+    return this.#journal.map(String);
   }
 
   openSync(path: string, mode: OpenMode): FileHandle {
@@ -258,20 +282,31 @@ export class SimulatedDisk implements Disk {
   ): Promise<T> {
     const { line, number } = this.#begin(operation, path, detail);
     begin();
-    for (let turn = this.#random.between(1, turns); turn > 0; turn--) await null;
-    if (this.#crashed) throw fail(line, "io", "the machine stopped");
+    this.inFlight++;
     try {
-      return run(line);
+      for (let turn = this.#random.between(1, turns); turn > 0; turn--) await null;
+      if (this.#crashed) throw fail(line, "io", "the machine stopped");
+      try {
+        return run(line);
+      } finally {
+        this.#end(number);
+      }
     } finally {
-      this.#end(number);
+      this.inFlight--;
     }
+  }
+
+  /** Resolves when nothing is under way any more, nor follows from what was. */
+  async settle(): Promise<void> {
+    for (let idle = 0; idle < IDLE_TURNS; idle = this.inFlight === 0 ? idle + 1 : 0) await null;
   }
 
   #begin(operation: string, path: string, detail: string): { line: LogLine; number: number } {
     if (this.#crashed) throw new DiskError("io", operation, path, { cause: new Error("the machine stopped") });
-    const line = { operation, path, detail, outcome: "" };
-    this.#log.push(line);
-    return { line, number: ++this.operations };
+    const number = ++this.operations;
+    const line = new LogLine(`${this.#starts}.${number}`, operation, path, detail);
+    this.#journal.push(line);
+    return { line, number };
   }
 
   #end(number: number): void {
