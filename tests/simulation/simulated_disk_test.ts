@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { DiskError } from "../../lib/disk/disk.ts";
 import { SeededRandom } from "./seeded_random.ts";
-import { NO_FAULTS, SimulatedDisk } from "./simulated_disk.ts";
+import { SimulatedDisk } from "./simulated_disk.ts";
+import { NO_FAULTS } from "./simulated_handle.ts";
 
 const SEEDS = 300;
 

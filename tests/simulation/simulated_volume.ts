@@ -156,6 +156,7 @@ function keepSectors(stable: Content, change: Change, random: SeededRandom): voi
 /** A folder: names as programs see them, and as stable storage has them. */
 export class FolderNode {
   readonly kind = "folder";
+  modifiedMs = 0;
   readonly current = new Map<string, Node>();
   readonly stable = new Map<string, Node>();
 }
@@ -268,6 +269,7 @@ function isSame(a: Place, b: Place | null): boolean {
 function copyOf(node: Node, random: SeededRandom): Node {
   if (node.kind === "file") return node.afterCrash(random);
   const copy = new FolderNode();
+  copy.modifiedMs = node.modifiedMs;
   for (const [name, child] of node.stable) {
     const left = copyOf(child, random);
     copy.current.set(name, left);

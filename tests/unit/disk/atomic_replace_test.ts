@@ -10,7 +10,8 @@ import {
 import { DiskError } from "../../../lib/disk/disk.ts";
 import { isTemporaryName } from "../../../lib/partition_state.ts";
 import { SeededRandom } from "../../simulation/seeded_random.ts";
-import { NO_FAULTS, SimulatedDisk } from "../../simulation/simulated_disk.ts";
+import { SimulatedDisk } from "../../simulation/simulated_disk.ts";
+import { NO_FAULTS } from "../../simulation/simulated_handle.ts";
 
 const encoder = new TextEncoder();
 
