@@ -78,6 +78,7 @@ export function clientSuite(traits: ClientTraits, settings: Record<string, strin
       },
     });
   recordTests(traits, test);
+  if (traits.limits?.timestamps !== false && traits.admin !== false) timestampTests(test);
   positionTests(traits, test);
   sizeTests(traits, test);
   deliveryTests(traits, test);
@@ -105,6 +106,27 @@ function recordTests({ codecs: supported = codecs, limits }: ClientTraits, test:
     const { records, position } = await client.consume({ topic: name, from: 0, count: written.length });
     assertSameRecords(records, written, { readLimits: limits });
     assert.equal(position, written.length);
+  });
+}
+
+function timestampTests(test: ClientTest): void {
+  test("reads the broker's time where the topic wants it", async ({ client, topic }) => {
+    const name = topic("append-time");
+    await createTopic(client, name, 1, { "message.timestamp.type": "LogAppendTime" });
+    const before = Date.now();
+    const records = [1, 2].map((i) => ({ key: base64(`k${i}`), value: base64("v"), timestamp: firstTimestamp + i }));
+    await client.produce({ topic: name, records, lingerMs: 50, compression: "gzip" });
+    const read = await client.consume({ topic: name, from: 0, count: 2 });
+    for (const { timestamp } of read.records) assert.ok(timestamp! >= before && timestamp! <= Date.now());
+  });
+  test("is told that a timestamp too far in the future is invalid", async ({ client, topic }) => {
+    const name = topic("future");
+    await createTopic(client, name, 1, { "message.timestamp.after.max.ms": "3600000" });
+    const timestamp = Date.now() + 2 * 3_600_000;
+    await assert.rejects(
+      client.produce({ topic: name, records: [{ key: null, value: base64("v"), timestamp }], timeoutMs: 20_000 }),
+      (error) => error instanceof ClientError && error.code === 32,
+    );
   });
 }
 

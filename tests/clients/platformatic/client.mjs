@@ -298,9 +298,9 @@ function run(request, emit) {
   }
 }
 
-/** The broker's code, wherever in the tree of errors it is. */
+/** The broker's code, wherever in the tree of errors it is; -1 is what the client makes of a single record's error. */
 function codeOf(error) {
-  if (typeof error?.apiCode === "number") return error.apiCode;
+  if (typeof error?.apiCode === "number" && error.apiCode !== -1) return error.apiCode;
   for (const cause of [error?.cause, ...(error?.errors ?? [])]) {
     const code = cause ? codeOf(cause) : null;
     if (code !== null) return code;
