@@ -50,12 +50,13 @@ export class BrokerListener {
   }
 
   /**
-   * Binds the address.
+   * Binds the address. `backlog` is how many clients may wait to be accepted (socket.listen.backlog.size).
    *
    * @throws {Deno.errors.AddrInUse} and others of the system's, where it cannot be bound.
    */
-  static bind(address: ListenerAddress): BrokerListener {
-    return new BrokerListener(address, Deno.listen({ hostname: address.hostname, port: address.port }));
+  static bind(address: ListenerAddress, backlog?: number): BrokerListener {
+    const { hostname, port } = address;
+    return new BrokerListener(address, Deno.listen({ hostname, port, tcpBacklog: backlog }));
   }
 
   /** Accepts clients until {@link close}; resolves then. */
@@ -90,6 +91,7 @@ export class BrokerListener {
   #admit(socket: Deno.TcpConn, registry: ConnectionRegistry): void {
     try {
       socket.setNoDelay(true);
+      socket.setKeepAlive(true);
     } catch {
       // The client is gone already; the connection's first read finds out.
     }
