@@ -13,6 +13,8 @@ import type { ListenerInfo } from "./handler.ts";
 
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 1000;
+/** Failures of accepting are logged at most this often. */
+const COMPLAINT_EVERY_MS = 10_000;
 
 /** Where to listen, and what clients are told. */
 export interface ListenerAddress {
@@ -63,6 +65,7 @@ export class BrokerListener {
   async serve(registry: ConnectionRegistry, { clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
     const { signal } = this.#stop;
     let pauseMs = 0;
+    let complainedAtMs = -Infinity;
     while (!signal.aborted) {
       let socket: Deno.TcpConn;
       try {
@@ -70,12 +73,14 @@ export class BrokerListener {
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof Deno.errors.ConnectionAborted || error instanceof Deno.errors.ConnectionReset) continue;
-        if (pauseMs === 0) logger.error("connections cannot be accepted", { listener: this.info.name, error });
+        if (clock.monotonicMs() >= complainedAtMs + COMPLAINT_EVERY_MS) {
+          complainedAtMs = clock.monotonicMs();
+          logger.error("connections cannot be accepted", { listener: this.info.name, error });
+        }
         pauseMs = Math.min(Math.max(pauseMs * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS);
         await sleep(clock, pauseMs, signal).catch(() => {});
         continue;
       }
-      if (pauseMs > 0) logger.info("connections are accepted again", { listener: this.info.name });
       pauseMs = 0;
       this.#admit(socket, registry);
     }

@@ -67,10 +67,7 @@ Deno.test("A failing accept is logged once and tried again at growing intervals"
   clock.advance(1000);
   const client = await RawClient.connect(listener.port);
   assert.equal((await client.call(apiVersionsRequest, apiVersionsResponse, 0, software)).errorCode, 0);
-  assert.deepEqual(broker.logged.map(({ message }) => message), [
-    "connections cannot be accepted",
-    "connections are accepted again",
-  ]);
+  assert.deepEqual(broker.logged.map(({ message }) => message), ["connections cannot be accepted"]);
   listener.close();
   await serving;
   client.close();
