@@ -102,8 +102,9 @@ export class LogState {
     return this.segments[this.segments.length - 1];
   }
 
+  /** Never below the log's start, even where an open transaction has lost its first records to it. */
   get lastStableOffset(): number {
-    return this.producers.lastStableOffset(this.highWatermark);
+    return Math.max(this.logStartOffset, this.producers.lastStableOffset(this.highWatermark));
   }
 
   /** Index of the segment that holds `offset` (the one before a gap); 0 for an offset before all. */

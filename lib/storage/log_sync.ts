@@ -41,11 +41,14 @@ export class LogSync {
   /** Side files are written one at a time. */
   #sideFiles: Promise<void> = Promise.resolve();
   #checkpointUnderWay = false;
+  /** Where the producer snapshot on the volume stands. */
+  #snapshotOffset: number;
   /** Whether anything was appended that snapshot and checkpoint on the volume do not know of. */
   #changed = false;
 
   constructor(state: LogState) {
     this.#state = state;
+    this.#snapshotOffset = state.logEndOffset;
   }
 
   /** Counts appended bytes towards the next checkpoint. */
@@ -94,6 +97,7 @@ export class LogSync {
       if (error instanceof SupersededError) state.stall("superseded", error.message);
       else {
         state.stall("io", "sync failed", error);
+        state.resources.distrusted.add(state.folder);
         this.#cutBack();
       }
       return state.refusal() ?? ErrorCode.KAFKA_STORAGE_ERROR;
@@ -114,6 +118,18 @@ export class LogSync {
     this.#bytesSinceCheckpoint = 0;
     await this.#inTurn(() => this.#write(checkpoint));
     await this.#saveIndexes(this.#state.active, false);
+  }
+
+  /**
+   * Sees to it that the records below `endOffset` are not needed for producer state: a snapshot of that offset or a later
+   * one is durable when it resolves. @param flush makes everything durable @throws {DiskError}
+   */
+  async coverBySnapshot(endOffset: number, flush: () => Promise<ErrorCode>): Promise<boolean> {
+    if (this.#snapshotOffset >= endOffset) return true;
+    const checkpoint = this.#checkpointNow();
+    if (await flush() !== ErrorCode.NONE) return false;
+    await this.#inTurn(() => this.#write(checkpoint));
+    return this.#snapshotOffset >= endOffset;
   }
 
   /** Sees to it that the manifest has the present offsets; durable when it resolves. @throws {DiskError} */
@@ -241,7 +257,10 @@ export class LogSync {
       ...segments.map((segment) => async () => {
         if (segment.abortedChanged) await segment.saveAborted(disk);
       }),
-      () => writeSnapshot(disk, folder, snapshot),
+      async () => {
+        await writeSnapshot(disk, folder, snapshot);
+        this.#snapshotOffset = place.highWatermark;
+      },
       () => writeCheckpoint(disk, folder, place),
     ];
     for (const step of steps) {

@@ -9,6 +9,7 @@ import { DiskError } from "../disk/disk.ts";
 import { ErrorCode } from "../errors.ts";
 import type { LogState } from "./log_state.ts";
 import { type LogSync, SupersededError } from "./log_sync.ts";
+import type { Segment } from "./segment.ts";
 import { removeSegment } from "./takeover.ts";
 
 /** What became of a wish to delete records. `lowWatermark` is −1 beside an error. */
@@ -63,16 +64,26 @@ export async function deleteRecords(
     }
     state.logStartOffset = Math.max(wanted, state.logStartOffset);
   }
-  await removeBelowStart(state);
+  await removeBelowStart(state, sync, rolling);
   return { errorCode: ErrorCode.NONE, lowWatermark: state.logStartOffset };
 }
 
-/** Removes the sealed segments that end at or below the log's start. What the volume keeps is left to a takeover. */
-export async function removeBelowStart(state: LogState): Promise<void> {
-  const gone = state.segments.filter((segment) =>
-    segment !== state.active && segment.endOffset <= state.logStartOffset
-  );
-  if (gone.length === 0) return;
+/**
+ * Removes the sealed segments that end at or below the log's start, once a producer snapshot stands for their records:
+ * deleting records forgets no producer. What the volume does not let go is left to the next time, or to a takeover.
+ */
+export async function removeBelowStart(state: LogState, sync: LogSync, { flush }: Rolling): Promise<void> {
+  const isGone = (segment: Segment) => segment !== state.active && segment.endOffset <= state.logStartOffset;
+  const endOffset = state.segments.findLast(isGone)?.endOffset;
+  if (endOffset === undefined) return;
+  try {
+    if (!await sync.coverBySnapshot(endOffset, flush)) return;
+  } catch (error) {
+    if (error instanceof SupersededError) return state.stall("superseded", error.message);
+    if (!(error instanceof DiskError)) throw error;
+    return state.logger.warn("segments are not removed yet", { folder: state.folder, error: String(error) });
+  }
+  const gone = state.segments.filter((segment) => isGone(segment) && segment.endOffset <= endOffset);
   state.segments = state.segments.filter((segment) => !gone.includes(segment));
   const notes: string[] = [];
   for (const segment of gone) {

@@ -113,7 +113,7 @@ class LogScan {
       this.#notes.push(`producer snapshot at offset ${snapshot!.offset} is past the log's end ${end}: rebuilt`);
       await this.#rebuildProducers();
     }
-    if (snapshot !== null && !this.#snapshotUsed) this.#mergeUndatedSnapshot(snapshot, end);
+    if (snapshot !== null && !this.#snapshotUsed) this.#mergeSnapshot(snapshot, end);
     return {
       keptSegments: this.#kept,
       cutPosition: this.#cutPosition,
@@ -167,15 +167,18 @@ class LogScan {
   }
 
   /**
-   * A snapshot that does not say its offset cannot replace the log's own word; it adds the producers whose batches the
-   * log no longer holds.
+   * A snapshot that does not say its offset, or that knows of batches which are not in the log, cannot replace the log's
+   * own word; it adds the producers whose batches the log no longer holds.
    */
-  #mergeUndatedSnapshot(snapshot: ProducerSnapshot, end: number): void {
-    if (snapshot.offset !== null) return;
-    for (const entry of snapshot.entries) {
-      const window = entry.window.filter((batch) => batch.baseOffset < end);
+  #mergeSnapshot({ leaderEpoch, entries }: ProducerSnapshot, end: number): void {
+    const { segments, nowMs } = this.#input;
+    const next = leaderEpoch === null ? undefined : segments.find((segment) => segment.epoch > leaderEpoch);
+    const bound = Math.min(end, next?.baseOffset ?? Infinity);
+    for (const entry of entries) {
+      const window = entry.window.filter((batch) => batch.baseOffset < bound);
       if (window.length === 0 && entry.window.length > 0) continue;
-      this.#producers.restore({ ...entry, window, lastTimestampMs: entry.lastTimestampMs || this.#input.nowMs });
+      const lastTimestampMs = entry.lastTimestampMs || nowMs;
+      this.#producers.restore({ ...entry, window, lastTimestampMs, transactionFirstOffset: -1 });
     }
   }
 

@@ -13,8 +13,8 @@ export interface StorageResources {
   readonly recent: RecentBytes;
   readonly random: Random;
   /**
-   * Folders of partitions where a takeover's sync failed: what their unsynced files show may stand in the page cache only,
-   * so the next takeover writes it anew.
+   * Folders of partitions where a sync failed: what their files show behind the checkpoint may stand in the page cache
+   * only, so the next takeover writes it anew.
    */
   readonly distrusted: Set<string>;
 }

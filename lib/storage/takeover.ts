@@ -44,7 +44,8 @@ const COPY_BYTES = 1024 * 1024;
  * leader of a lower epoch writes from now on is part of the log. Durable, in this order:
  *
  * 1. Damage at the log's end is cut, what may be of use is kept aside. A crash leaves the same damage, or none.
- * 2. What an earlier leader wrote without syncing is synced. A crash leaves an ordinary log of the lower epoch.
+ * 2. What an earlier leader wrote without syncing is synced, names included. A crash leaves an ordinary log of the lower
+ *    epoch; one that came after step 3 without this could leave the new segment and take one in front of it.
  * 3. A segment named with this epoch begins where the log ends (one of this epoch is continued). A crash leaves an empty
  *    active segment: the next takeover replaces it. From here on writes of deposed leaders are past their log's end.
  * 4. The manifest carries this epoch, and with its folder's sync the name of step 3 is durable. A crash leaves a log that
@@ -219,6 +220,7 @@ async function syncKept(
       await file.drain();
     }
   }
+  if (!scan.atCheckpoint) await disk.syncFolder(folder);
   resources.distrusted.delete(folder);
 }
 
