@@ -14,6 +14,7 @@
 const groups = [
   ["tests/unit", "tests/conformance", "tests/golden", "tests/simulation"],
   ["tests/binary"],
+  ["tests/fuzz"],
   ["tests/clients"],
 ];
 

@@ -38,7 +38,7 @@ Deno.test({
     const topicId = await createTopic(broker, FUZZED_TOPIC);
     await assertServes(broker);
     const apiKeys = await servedApiKeys(broker);
-    const before = residentBytes(broker);
+    const before = await residentBytes(broker);
     const deadline = Date.now() + seconds * 1000;
     const end = new AbortController();
     const clients = Promise.all(
@@ -51,7 +51,7 @@ Deno.test({
     try {
       while (Date.now() < deadline) {
         await Promise.race([assertServes(broker), clients]);
-        most = Math.max(most, residentBytes(broker));
+        most = Math.max(most, await residentBytes(broker));
         assert.ok(most - before < MAX_GROWTH_BYTES, `${most} bytes of memory, ${before} before`);
         await new Promise((resolve) => setTimeout(resolve, 250));
       }
@@ -183,10 +183,10 @@ async function inTime<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-/** Memory of the broker's process in bytes. */
-function residentBytes(broker: BrokerProcess): number {
-  const status = Deno.readTextFileSync(`/proc/${broker.pid()}/status`);
-  return Number(/VmRSS:\s*(\d+) kB/.exec(status)?.[1]) * 1024;
+/** Memory of the broker's process in bytes. Deno itself reads /proc only with all rights, native code included. */
+async function residentBytes(broker: BrokerProcess): Promise<number> {
+  const { stdout } = await new Deno.Command("cat", { args: [`/proc/${broker.pid()}/status`] }).output();
+  return Number(/VmRSS:\s*(\d+) kB/.exec(new TextDecoder().decode(stdout))?.[1]) * 1024;
 }
 
 /** Lines in which the broker says that something failed, each kind once. */
