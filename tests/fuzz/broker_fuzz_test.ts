@@ -15,7 +15,7 @@ import { metadataRequest, metadataResponse } from "../../lib/protocol/messages/m
 import { produceRequest, produceResponse } from "../../lib/protocol/messages/produce.ts";
 import { ZERO_UUID } from "../../lib/protocol/schema.ts";
 import { buildBatch, recordsOf } from "../../lib/records/record.ts";
-import { type BrokerProcess, brokersAreOwned, startBroker } from "../support/broker_process.ts";
+import { brokerIsKaas, type BrokerProcess, brokersAreOwned, startBroker } from "../support/broker_process.ts";
 import { RawClient } from "../support/raw_client.ts";
 import { Seeded } from "../unit/protocol/support/seeded.ts";
 import { FUZZED_TOPIC, FuzzFrames } from "./fuzz_frames.ts";
@@ -31,7 +31,7 @@ const PATIENCE_MS = 20_000;
 
 Deno.test({
   name: `A broker lives through ${seconds} s of damaged and random frames (seed ${seed})`,
-  ignore: !brokersAreOwned,
+  ignore: !brokersAreOwned || !brokerIsKaas,
   async fn() {
     console.log(`KAAS_FUZZ_SEED=${seed}`);
     await using broker = await started();
