@@ -99,3 +99,47 @@ storageTest("producing goes on while records are deleted", async (bench) => {
   assert.deepEqual(await offsetsOf(log), [5, 6, 7]);
   await log.relinquish();
 });
+
+storageTest("segments stay until a producer snapshot stands for their records", async (bench) => {
+  const log = await bench.takeOver(1, config);
+  const batch = (baseSequence: number) => batchOfBytes(400, { producerId: 7, producerEpoch: 0, baseSequence });
+  bench.hooked.hook = failing("rename", /producer-state/);
+  for (let i = 0; i < 6; i++) await produce(log, batch(i));
+  const logs = () => bench.names().filter((name) => name.endsWith(".log")).length;
+  assert.deepEqual(await log.deleteRecords(4), { errorCode: 0, lowWatermark: 4 });
+  assert.equal(logs(), 3);
+  bench.hooked.hook = () => {};
+  assert.deepEqual(await log.deleteRecords(5), { errorCode: 0, lowWatermark: 5 });
+  assert.equal(logs(), 1);
+  await bench.kill(log);
+  const again = await bench.takeOver(2, config);
+  assert.deepEqual(
+    [1, 2, 3, 4, 5].map((sequence) => again.append(batch(sequence), 5_000).kind),
+    new Array(5).fill("duplicate"),
+  );
+  await again.relinquish();
+});
+
+storageTest(
+  "an open transaction that lost its first records does not hold offsets below the log's start",
+  async (bench) => {
+    const log = await bench.takeOver(1);
+    await produce(log, batchOfBytes(10, { producerId: 7, producerEpoch: 0, baseSequence: 0, isTransactional: true }));
+    await produce(log, batchOfBytes(10));
+    await log.deleteRecords(-1);
+    await produce(log, batchOfBytes(10));
+    assert.deepEqual([log.logStartOffset, log.lastStableOffset, log.highWatermark], [2, 2, 3]);
+    await log.relinquish();
+  },
+);
+
+storageTest("a deposed leader that wants to delete records learns so, and changes nothing", async (bench) => {
+  const log = await bench.takeOver(1);
+  await produce(log, batchOfBytes(10));
+  const successor = await bench.takeOver(2);
+  assert.equal((await log.deleteRecords(1)).errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+  assert.equal(log.stalled?.kind, "superseded");
+  assert.deepEqual(bench.json("manifest.json"), { epoch: 2, highWatermark: 1, logStartOffset: 0 });
+  await log.relinquish();
+  await successor.relinquish();
+});

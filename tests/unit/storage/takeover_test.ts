@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ErrorCode, KafkaError } from "../../../lib/errors.ts";
 import { sizeInBytes } from "../../../lib/records/batch.ts";
+import { createResources } from "../../../lib/storage/resources.ts";
 import {
   append,
   batchOf,
@@ -357,6 +358,41 @@ storageTest("a takeover that the volume fails leaves no handle, and trying again
   const log = await bench.takeOver(2);
   assert.deepEqual(await offsetsOf(log), numbers(0, 5));
   await log.relinquish();
+});
+
+storageTest("before its own segment is named, a takeover syncs what it found, names included", async (bench) => {
+  await killedLog(bench, 5);
+  const before = bench.hooked.operations.length;
+  const log = await bench.takeOver(2);
+  const operations = bench.hooked.operations.slice(before);
+  const folder = bench.folder.slice(bench.folder.lastIndexOf("/") + 1);
+  const order = [`sync ${segmentName(1, 0)}`, `syncFolder ${folder}`, `open-create ${segmentName(2, 5)}`];
+  const places = order.map((operation) => operations.indexOf(operation));
+  assert.ok(!places.includes(-1));
+  assert.deepEqual(places, [...places].sort((a, b) => a - b));
+  await log.relinquish();
+});
+
+storageTest("a takeover after a failed sync believes nothing that only the page cache may hold", async (bench) => {
+  const resources = createResources();
+  const log = await bench.takeOver(1, {}, { resources });
+  await produce(log, batchOf(3));
+  const size = log.sizeBytes;
+  bench.hooked.hook = failing("sync", /\.log$/);
+  const { ticket } = append(log, batchOf(2));
+  assert.equal(await log.durable(ticket), ErrorCode.KAFKA_STORAGE_ERROR);
+  assert.equal(Deno.statSync(bench.path(segmentName(1, 0))).size, size);
+  await log.abandon();
+  // A takeover whose own sync fails cannot tell what was stored: the next one stores it anew.
+  await assert.rejects(bench.takeOver(2, {}, { resources }), { name: "DiskError" });
+  bench.hooked.hook = () => {};
+  const before = bench.hooked.operations.length;
+  const again = await bench.takeOver(2, {}, { resources });
+  const operations = bench.hooked.operations.slice(before);
+  const written = operations.indexOf(`writeSync ${segmentName(1, 0)}`);
+  assert.ok(written >= 0 && written < operations.indexOf(`sync ${segmentName(1, 0)}`), operations.join("\n"));
+  assert.deepEqual(await offsetsOf(again), numbers(0, 3));
+  await again.relinquish();
 });
 
 storageTest("a takeover that a crash ends at any operation is completed by the next one", async (bench) => {
