@@ -9,35 +9,21 @@
  * handle budget. After `relinquish` or `abandon` there is none.
  */
 
-import type { Clock, Timer } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import type { Disk } from "../disk/disk.ts";
 import { ErrorCode } from "../errors.ts";
-import {
-  applyTimestampType,
-  baseSequence,
-  isControl,
-  isTransactional,
-  lastOffsetDelta,
-  maxTimestamp,
-  producerEpoch,
-  producerId,
-  setBaseOffset,
-  setLeaderEpoch,
-  sizeInBytes,
-} from "../records/batch.ts";
-import { readEndTransactionMarker } from "../records/control.ts";
 import { endOffsetForEpoch, type EpochEnd, epochOfOffset } from "./epochs.ts";
 import { GroupCommit } from "./group_commit.ts";
-import { type LogConfig, type RelaxedFlush, relaxedFlush } from "./log_config.ts";
+import { type AppendOutcome, LogAppender } from "./log_appender.ts";
+import type { LogConfig } from "./log_config.ts";
 import { type FoundRecord, LogLookup } from "./log_lookup.ts";
 import { LogReader, type ReadOutcome, type ReadRequest } from "./log_reader.ts";
-import { type LogParts, LogState, stallKindOf, type StallReason, type StorageLogger } from "./log_state.ts";
+import { type LogParts, LogState, type StallReason, type StorageLogger } from "./log_state.ts";
 import { LogSync } from "./log_sync.ts";
 import { type DeletedRecords, deleteRecords } from "./log_trim.ts";
-import type { Marker, ProducedBatch, ProducerEntry, Verdict } from "./producer_state.ts";
+import type { ProducerEntry } from "./producer_state.ts";
 import type { RecoveryReport } from "./recovery.ts";
 import { createResources, type StorageResources } from "./resources.ts";
-import { MAX_SEGMENT_BYTES, MAX_SEGMENT_OFFSETS, Segment } from "./segment.ts";
 import { SegmentIndexing } from "./segment_indexing.ts";
 import { takeOver } from "./takeover.ts";
 
@@ -50,20 +36,6 @@ export interface TakeOverOptions {
   /** Bounds shared by all logs of the process; a log without gets bounds of its own. */
   readonly resources?: StorageResources;
 }
-
-/** What became of a batch. `ticket` goes to {@link PartitionLog.durable}; offsets are inclusive. */
-export type AppendOutcome =
-  | {
-    readonly kind: "appended";
-    readonly baseOffset: number;
-    readonly lastOffset: number;
-    /** ms; −1 where the producer's time stamps were kept. */
-    readonly logAppendTimeMs: number;
-    readonly ticket: number;
-  }
-  /** The batch was in the log already, at these offsets. */
-  | { readonly kind: "duplicate"; readonly baseOffset: number; readonly lastOffset: number; readonly ticket: number }
-  | { readonly kind: "refused"; readonly errorCode: ErrorCode; readonly message: string };
 
 /** How leadership ended: `clean`: everything is durable and noted; `superseded`, `stalled`: nothing was written any more. */
 export type LogEnding = "clean" | "superseded" | "stalled";
@@ -81,12 +53,9 @@ export class PartitionLog {
   readonly #indexing: SegmentIndexing;
   readonly #reader: LogReader;
   readonly #lookup: LogLookup;
-  #relaxed: RelaxedFlush | null;
-  #recordsSinceSync = 0;
-  #flushTimer: Timer | null = null;
-  /** When the active segment was begun, wall-clock ms, and what `segment.jitter.ms` takes off its span. */
-  #activeSinceMs: number;
-  #jitterMs: number;
+  readonly #appender: LogAppender;
+  /** Deletions of records run one after the other; who ends leadership waits for them. */
+  #trimming: Promise<unknown> = Promise.resolve();
 
   private constructor(parts: LogParts, report: RecoveryReport) {
     const state = new LogState(parts);
@@ -102,9 +71,7 @@ export class PartitionLog {
     this.#indexing = new SegmentIndexing(state);
     this.#reader = new LogReader(state, this.#indexing);
     this.#lookup = new LogLookup(state, this.#indexing, this.#reader);
-    this.#relaxed = relaxedFlush(state.config);
-    this.#activeSinceMs = state.clock.wallMs();
-    this.#jitterMs = this.#newJitterMs();
+    this.#appender = new LogAppender(state, { sync: this.#sync, commit: this.#commit, reader: this.#reader });
   }
 
   /**
@@ -150,47 +117,7 @@ export class PartitionLog {
    * @param nowMs wall-clock ms
    */
   append(batch: Uint8Array, nowMs: number): AppendOutcome {
-    const state = this.#state;
-    const refusal = state.refusal();
-    if (refusal !== null) return refused(refusal, state.stalled?.message ?? "the partition is led elsewhere");
-    const size = sizeInBytes(batch);
-    if (size > state.config.segmentBytes) {
-      return refused(
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        `batch of ${size} bytes, segment.bytes is ${state.config.segmentBytes}`,
-      );
-    }
-    const marker = isControl(batch) ? markerIn(batch) : null;
-    const produced = producerId(batch) >= 0 && !isControl(batch) ? producedIn(batch) : null;
-    const verdict = this.#classify(marker, produced, nowMs);
-    if (verdict !== null && verdict.kind === "refused") return verdict;
-    if (verdict !== null && verdict.kind === "duplicate") return { ...verdict, ticket: verdict.lastOffset + 1 };
-
-    const segment = this.#segmentFor(batch, size, nowMs);
-    if (segment === null) return refused(ErrorCode.KAFKA_STORAGE_ERROR, state.stalled!.message);
-    const baseOffset = state.logEndOffset;
-    const lastOffset = baseOffset + lastOffsetDelta(batch);
-    const stampsTime = state.config.messageTimestampType === "LogAppendTime";
-    if (marker === null) applyTimestampType(batch, 0, stampsTime ? "logAppendTime" : "createTime", nowMs);
-    setBaseOffset(batch, 0, baseOffset);
-    setLeaderEpoch(batch, 0, state.leaderEpoch);
-    const bytes = size === batch.byteLength ? batch : batch.subarray(0, size);
-    if (!this.#write(segment, bytes)) return refused(ErrorCode.KAFKA_STORAGE_ERROR, state.stalled!.message);
-
-    // Nothing from here on can fail: the batch is in the log.
-    const timestamp = maxTimestamp(batch);
-    if (segment.sizeBytes === 0) segment.firstTimestamp = timestamp;
-    segment.indexes!.add(segment.sizeBytes, lastOffset, timestamp, state.config.indexIntervalBytes);
-    segment.sizeBytes += size;
-    segment.endOffset = lastOffset + 1;
-    this.#reader.appended(baseOffset, size, state.clock.monotonicMs());
-    this.#sync.appended(size);
-    state.logEndOffset = lastOffset + 1;
-    if (produced !== null) state.producers.record(produced, baseOffset, nowMs);
-    if (marker !== null) this.#recordMarker(segment, marker, baseOffset, nowMs);
-    this.#appended(lastOffset + 1 - baseOffset);
-    const logAppendTimeMs = stampsTime ? nowMs : -1;
-    return { kind: "appended", baseOffset, lastOffset, logAppendTimeMs, ticket: lastOffset + 1 };
+    return this.#appender.append(batch, nowMs);
   }
 
   /**
@@ -198,7 +125,7 @@ export class PartitionLog {
    * that. Resolves with the refusal to answer instead when it will never be. All that wait share syncs.
    */
   durable(ticket: number): Promise<ErrorCode> {
-    const isEnough = this.#relaxed !== null && ticket <= this.#state.highWatermark;
+    const isEnough = this.#appender.isRelaxed && ticket <= this.#state.highWatermark;
     return isEnough ? NOTHING_TO_WAIT_FOR : this.#commit.durable(ticket);
   }
 
@@ -253,10 +180,13 @@ export class PartitionLog {
    * @param offset first offset to stay; −1 for the high watermark
    */
   async deleteRecords(offset: number): Promise<DeletedRecords> {
-    return await deleteRecords(this.#state, this.#sync, offset, {
-      roll: () => this.#roll(this.#state.clock.wallMs()) !== null,
+    const rolling = {
+      roll: () => this.#appender.roll(this.#state.clock.wallMs()) !== null,
       flush: () => this.#settle(),
-    });
+    };
+    const deletion = this.#trimming.then(() => deleteRecords(this.#state, this.#sync, offset, rolling));
+    this.#trimming = deletion.catch(() => {});
+    return await deletion;
   }
 
   /** What is known of each producer. */
@@ -270,10 +200,10 @@ export class PartitionLog {
   applyConfig(config: LogConfig): void {
     const state = this.#state;
     state.config = config;
-    this.#relaxed = relaxedFlush(config);
-    this.#jitterMs = this.#newJitterMs();
-    if (this.#relaxed !== null && state.stalled === null) state.raiseHighWatermark(state.logEndOffset);
-    if (this.#relaxed === null && state.phase === "leading") this.#commit.request();
+    this.#appender.obeyConfig();
+    if (state.phase !== "leading" || state.stalled !== null) return;
+    if (this.#appender.isRelaxed) state.raiseHighWatermark(state.logEndOffset);
+    else this.#commit.request();
   }
 
   /**
@@ -285,8 +215,9 @@ export class PartitionLog {
     const state = this.#state;
     if (state.phase !== "leading") return;
     state.phase = "closing";
-    this.#flushTimer?.cancel();
+    this.#appender.stop();
     try {
+      await this.#trimming;
       await this.#settle();
       await this.#sync.settled();
       if (state.stalled !== null) {
@@ -311,6 +242,7 @@ export class PartitionLog {
    */
   async abandon(): Promise<void> {
     this.#close();
+    await this.#trimming;
     await this.#commit.idle();
     await this.#sync.settled();
   }
@@ -324,125 +256,11 @@ export class PartitionLog {
     const state = this.#state;
     if (state.phase === "closed") return;
     state.phase = "closed";
-    this.#flushTimer?.cancel();
+    this.#appender.stop();
     this.#commit.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER);
     for (const segment of state.segments) segment.close();
     state.wake();
   }
-
-  #classify(marker: Marker | null, produced: ProducedBatch | null, nowMs: number): Verdict | null {
-    const { producers, config } = this.#state;
-    if (produced !== null) return producers.classify(produced, nowMs, config.producerIdExpirationMs);
-    return marker === null ? null : producers.classifyMarker(marker);
-  }
-
-  /** The segment that takes a batch: the active one, or a new one where that is full. Null when the log stalled. */
-  #segmentFor(batch: Uint8Array, size: number, nowMs: number): Segment | null {
-    const { active, config, logEndOffset } = this.#state;
-    if (active.sizeBytes === 0) return active;
-    const isFull = active.sizeBytes + size > Math.min(config.segmentBytes, MAX_SEGMENT_BYTES) ||
-      logEndOffset + lastOffsetDelta(batch) - active.baseOffset > MAX_SEGMENT_OFFSETS ||
-      active.indexes!.isFull(config.segmentIndexBytes);
-    return isFull || this.#isOld(active, maxTimestamp(batch), nowMs) ? this.#roll(nowMs) : active;
-  }
-
-  /** Whether `segment.ms` has passed: by the records' own time stamps, or by the clock where they have none. */
-  #isOld(segment: Segment, timestamp: number, nowMs: number): boolean {
-    const spanMs = this.#state.config.segmentMs - this.#jitterMs;
-    if (segment.firstTimestamp >= 0 && timestamp >= 0) return timestamp - segment.firstTimestamp > spanMs;
-    return nowMs - this.#activeSinceMs > spanMs;
-  }
-
-  /**
-   * Begins a new segment at the log's end. The sealed one is synced, and the new name with it, in the next commit round,
-   * before anything in the new segment is acknowledged. Null when the volume refused: then the log is stalled.
-   */
-  #roll(nowMs: number): Segment | null {
-    const state = this.#state;
-    const { disk, resources, folder, leaderEpoch, logEndOffset, active } = state;
-    let next: Segment;
-    try {
-      next = Segment.create(disk, resources.handles, folder, { epoch: leaderEpoch, baseOffset: logEndOffset });
-    } catch (error) {
-      state.stall(stallKindOf(error), "cannot begin a segment", error);
-      return null;
-    }
-    active.seal();
-    state.segments.push(next);
-    this.#sync.sealed(active);
-    this.#activeSinceMs = nowMs;
-    this.#jitterMs = this.#newJitterMs();
-    return next;
-  }
-
-  /** Writes at the segment's end. A write that fails half-way is cut back; the log is stalled then. */
-  #write(segment: Segment, bytes: Uint8Array): boolean {
-    try {
-      segment.file.writeSync(segment.sizeBytes, bytes);
-      return true;
-    } catch (error) {
-      this.#state.stall(stallKindOf(error), "write failed", error);
-      try {
-        segment.file.truncateSync(segment.sizeBytes);
-      } catch (cutError) {
-        // The next takeover finds a torn tail and cuts it.
-        this.#state.logger.warn("failed write could not be cut back", {
-          file: segment.logPath,
-          error: String(cutError),
-        });
-      }
-      return false;
-    }
-  }
-
-  #recordMarker(segment: Segment, marker: Marker, offset: number, nowMs: number): void {
-    const aborted = this.#state.producers.recordMarker(marker, offset, nowMs);
-    if (aborted === null) return;
-    segment.aborted!.add(aborted);
-    segment.abortedChanged = true;
-  }
-
-  /** Sees to it that what was just appended becomes durable: at once, or when `flush.*` say so. */
-  #appended(records: number): void {
-    const state = this.#state;
-    if (this.#relaxed === null) return this.#commit.request();
-    state.raiseHighWatermark(state.logEndOffset);
-    this.#recordsSinceSync += records;
-    if (this.#recordsSinceSync >= this.#relaxed.messages) {
-      this.#recordsSinceSync = 0;
-      this.#commit.request();
-    } else if (this.#relaxed.ms !== Infinity && this.#flushTimer === null) {
-      this.#flushTimer = state.clock.schedule(this.#relaxed.ms, () => {
-        this.#flushTimer = null;
-        this.#recordsSinceSync = 0;
-        this.#commit.request();
-      });
-    }
-  }
-
-  #newJitterMs(): number {
-    const { config, resources } = this.#state;
-    return Math.floor(Math.min(config.segmentJitterMs, config.segmentMs) * resources.random.next());
-  }
 }
 
 const NOTHING_TO_WAIT_FOR: Promise<ErrorCode> = Promise.resolve(ErrorCode.NONE);
-
-function refused(errorCode: ErrorCode, message: string): AppendOutcome {
-  return { kind: "refused", errorCode, message };
-}
-
-function producedIn(batch: Uint8Array): ProducedBatch {
-  return {
-    producerId: producerId(batch),
-    producerEpoch: producerEpoch(batch),
-    baseSequence: baseSequence(batch),
-    lastOffsetDelta: lastOffsetDelta(batch),
-    isTransactional: isTransactional(batch),
-  };
-}
-
-function markerIn(batch: Uint8Array): Marker | null {
-  const marker = readEndTransactionMarker(batch);
-  return marker === null ? null : { ...marker, commits: marker.result === "commit" };
-}

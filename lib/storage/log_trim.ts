@@ -62,6 +62,8 @@ export async function deleteRecords(
       state.logger.warn("log start could not be raised", { folder: state.folder, error: String(error) });
       return { errorCode: ErrorCode.KAFKA_STORAGE_ERROR, lowWatermark: -1 };
     }
+    // Abandoned meanwhile: the manifest was not written, and the files are somebody else's.
+    if (state.phase === "closed") return { errorCode: ErrorCode.NOT_LEADER_OR_FOLLOWER, lowWatermark: -1 };
     state.logStartOffset = Math.max(wanted, state.logStartOffset);
   }
   await removeBelowStart(state, sync, rolling);
@@ -88,6 +90,7 @@ export async function removeBelowStart(state: LogState, sync: LogSync, { flush }
   const notes: string[] = [];
   for (const segment of gone) {
     await segment.drain();
+    if (state.phase === "closed") return;
     await removeSegment(state.disk, segment, notes);
   }
   for (const note of notes) state.logger.warn("removing segments", { folder: state.folder, note });

@@ -61,6 +61,11 @@ export class SegmentFile implements HandleOwner {
     return this.#readsInFlight === 0;
   }
 
+  /** Sees to it that a handle is open. @throws {DiskError} */
+  open(): void {
+    this.#openSync();
+  }
+
   /** Writes all of `bytes` at `position`, into the page cache. @throws {DiskError} part of it may be written then */
   writeSync(position: number, bytes: Uint8Array): void {
     const handle = this.#openSync();
@@ -86,7 +91,7 @@ export class SegmentFile implements HandleOwner {
     this.#readsInFlight++;
     const turn = this.#lastRead.then(async () => {
       try {
-        const handle = await this.#open();
+        const handle = await this.#openLater();
         return await handle.read(position, into);
       } finally {
         this.#readsInFlight--;
@@ -151,7 +156,7 @@ export class SegmentFile implements HandleOwner {
     return this.#handle;
   }
 
-  async #open(): Promise<FileHandle> {
+  async #openLater(): Promise<FileHandle> {
     this.used = true;
     if (this.#handle !== null) return this.#handle;
     if (this.#closed) throw new DiskError("closed", "open", this.path);

@@ -10,7 +10,8 @@ import { HandleRegistry } from "../../../lib/disk/handle_registry.ts";
 import { realDisk } from "../../../lib/disk/real_disk.ts";
 import { lastOffset, nextOffset, sizeInBytes } from "../../../lib/records/batch.ts";
 import { type BatchInput, buildBatch, recordsOf } from "../../../lib/records/record.ts";
-import { type AppendOutcome, PartitionLog, type TakeOverOptions } from "../../../lib/storage/log.ts";
+import { PartitionLog, type TakeOverOptions } from "../../../lib/storage/log.ts";
+import type { AppendOutcome } from "../../../lib/storage/log_appender.ts";
 import { defaultLogConfig, type LogConfig } from "../../../lib/storage/log_config.ts";
 import type { ReadOutcome, ReadRequest } from "../../../lib/storage/log_reader.ts";
 
