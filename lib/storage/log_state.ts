@@ -69,8 +69,6 @@ export class LogState {
   logEndOffset: number;
   /** Everything below is synced. */
   durableOffset: number;
-  /** Where `durableOffset` lies: all before that position of that segment, and all earlier segments, are synced. */
-  durablePlace: { readonly segment: Segment; readonly position: number };
   highWatermark: number;
   stalled: StallReason | null = null;
   /** `closing`: takes nothing more, still finishes what it took. `closed`: no handle is open or will be. */
@@ -93,7 +91,6 @@ export class LogState {
     this.logEndOffset = parts.logEndOffset;
     this.durableOffset = parts.logEndOffset;
     this.highWatermark = parts.logEndOffset;
-    this.durablePlace = { segment: this.active, position: this.active.sizeBytes };
     this.manifest = parts.manifest;
   }
 

@@ -81,28 +81,23 @@ export class LogSync {
     const state = this.#state;
     const endOffset = state.logEndOffset;
     const { active } = state;
-    const position = active.sizeBytes;
     const seals = this.#seals;
     this.#seals = [];
     const checkpoint = this.#isCheckpointDue(seals) ? this.#checkpointNow() : null;
     try {
       for (const seal of seals) {
         await seal.segment.file.sync();
-        this.#durable(seal.segment.endOffset, seal.segment, seal.segment.sizeBytes);
+        this.#durable(seal.segment.endOffset);
         await this.#finishSeal(seal);
       }
       await active.file.sync();
     } catch (error) {
       if (state.phase === "closed") return ErrorCode.NOT_LEADER_OR_FOLLOWER;
       if (error instanceof SupersededError) state.stall("superseded", error.message);
-      else {
-        state.stall("io", "sync failed", error);
-        state.resources.distrusted.add(state.folder);
-        this.#cutBack();
-      }
+      else state.stall("io", "sync failed", error);
       return state.refusal() ?? ErrorCode.KAFKA_STORAGE_ERROR;
     }
-    this.#durable(endOffset, active, position);
+    this.#durable(endOffset);
     if (checkpoint !== null) this.#writeBehind(checkpoint);
     return ErrorCode.NONE;
   }
@@ -167,33 +162,9 @@ export class LogSync {
     } while (last !== this.#sideFiles);
   }
 
-  /**
-   * After a failed sync, what was not durable may be lost although it still stands in the page cache, and a later sync
-   * would not say so. None of it was acknowledged or consumed: it goes, so that no takeover on this machine believes it.
-   * (With relaxed durability it was; then it is left to its luck.)
-   */
-  #cutBack(): void {
+  #durable(offset: number): void {
     const state = this.#state;
-    if (state.highWatermark > state.durableOffset) return;
-    const { segment: last, position } = state.durablePlace;
-    for (const segment of state.segments.slice(state.segments.indexOf(last))) {
-      const size = segment === last ? position : 0;
-      if (segment.sizeBytes === size) continue;
-      try {
-        segment.file.truncateSync(size);
-        segment.sizeBytes = size;
-      } catch (error) {
-        this.#warn("unsynced records could not be cut back", error);
-      }
-    }
-  }
-
-  #durable(offset: number, segment: Segment, position: number): void {
-    const state = this.#state;
-    if (offset >= state.durableOffset) {
-      state.durableOffset = offset;
-      state.durablePlace = { segment, position };
-    }
+    if (offset > state.durableOffset) state.durableOffset = offset;
     state.raiseHighWatermark(offset);
   }
 

@@ -12,11 +12,6 @@ export interface StorageResources {
   readonly buffers: BufferPool;
   readonly recent: RecentBytes;
   readonly random: Random;
-  /**
-   * Folders of partitions where a sync failed: what their files show behind the checkpoint may stand in the page cache
-   * only, so the next takeover writes it anew.
-   */
-  readonly distrusted: Set<string>;
 }
 
 /** Bounds of {@link createResources}; each has a default that fits a small machine. */
@@ -39,6 +34,5 @@ export function createResources(limits: ResourceLimits = {}): StorageResources {
     buffers: new BufferPool(limits.readBufferBytes ?? 64 * 1024 * 1024),
     recent: new RecentBytes(limits.recentBytes ?? 128 * 1024 * 1024, limits.recentMs ?? 60000),
     random: limits.random ?? systemRandom,
-    distrusted: new Set(),
   };
 }

@@ -36,8 +36,10 @@ export interface Takeover {
   readonly resources: StorageResources;
 }
 
-/** Bytes copied at a time when a cut tail is kept aside. */
+/** Bytes copied at a time when a cut tail is kept aside, or bytes are written anew. */
 const COPY_BYTES = 1024 * 1024;
+/** Bytes at the log's end that a leader may have written and not synced yet. */
+const UNDER_WAY_BYTES = 16 * 1024 * 1024;
 
 /**
  * Takes a partition over. When it resolves, everything in the log is durable and the epoch is raised: nothing that a
@@ -185,9 +187,6 @@ async function repair(
       if (keepAside) await copyTail(disk, file, scan.cutPosition, cutAsideName(last.logPath, leaderEpoch), notes);
       file.truncateSync(scan.cutPosition);
       await file.sync();
-    } catch (error) {
-      resources.distrusted.add(folder);
-      throw error;
     } finally {
       await file.drain();
     }
@@ -196,8 +195,9 @@ async function repair(
 }
 
 /**
- * Step 2. After a failed sync the next one may succeed without having stored anything: whoever repeats a takeover that
- * failed so writes the same bytes anew first.
+ * Step 2. After a failed sync the next one may succeed without having stored anything, while the bytes still stand in the
+ * page cache; and the process that was told of the failure may be gone. So what may not be synced is written anew first:
+ * from the checkpoint on, but no more than a leader, which syncs all the time, can have had under way.
  */
 async function syncKept(
   { disk, folder, resources }: Takeover,
@@ -205,23 +205,20 @@ async function syncKept(
   scan: ScanOutcome,
 ): Promise<void> {
   const { firstUnsynced, unsyncedPosition } = scan;
-  for (const [i, segment] of kept.entries()) {
-    if (i < firstUnsynced) continue;
+  let restBytes = 0; // of the segments behind
+  for (let i = kept.length - 1; i >= firstUnsynced; i--) {
+    const segment = kept[i];
+    const from = Math.max(i === firstUnsynced ? unsyncedPosition : 0, segment.sizeBytes + restBytes - UNDER_WAY_BYTES);
+    restBytes += segment.sizeBytes;
     const file = SegmentFile.existing(disk, resources.handles, segment.logPath, "write");
     try {
-      if (resources.distrusted.has(folder)) {
-        await writeAnew(file, i === firstUnsynced ? unsyncedPosition : 0, segment.sizeBytes);
-      }
+      await writeAnew(file, from, segment.sizeBytes);
       await file.sync();
-    } catch (error) {
-      resources.distrusted.add(folder);
-      throw error;
     } finally {
       await file.drain();
     }
   }
   if (!scan.atCheckpoint) await disk.syncFolder(folder);
-  resources.distrusted.delete(folder);
 }
 
 async function writeAnew(file: SegmentFile, position: number, endPosition: number): Promise<void> {

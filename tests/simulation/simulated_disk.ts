@@ -6,7 +6,8 @@
  *   survived as any torn part (none, all, a prefix, any sectors, zeros in place of data), and so did creations, renames
  *   and removals that no sync of their folder covered. What was synced is whole.
  * - **Failed sync.** The pages are lost: any part of them reached the volume, no later sync brings the rest, although it
- *   succeeds. Programs go on reading them from the cache, or no longer do.
+ *   succeeds. Every handle that was open then is told once. Programs go on reading the pages from the cache, or no longer
+ *   do.
  * - **Errors.** Reads, writes, syncs, opens and changes of names fail with EIO, writes and creations with ENOSPC, by
  *   rates or because the volume is full. A write that fails may have written a part; a change of names that fails may
  *   have happened (the answer was lost).

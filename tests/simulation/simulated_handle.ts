@@ -56,13 +56,17 @@ export interface DiskAccess {
 
 export class SimulatedHandle implements FileHandle {
   #closed = false;
+  /** Failed syncs of the file that need not be told any more. */
+  #failuresTold: number;
 
   constructor(
     readonly path: string,
     private readonly node: FileNode,
     private readonly mode: OpenMode,
     private readonly disk: DiskAccess,
-  ) {}
+  ) {
+    this.#failuresTold = node.failedSyncs;
+  }
 
   readSync(position: number, into: Uint8Array): number {
     this.#checkOpen("read");
@@ -102,6 +106,9 @@ export class SimulatedHandle implements FileHandle {
       const random = this.disk.random();
       if (random.chance(this.disk.faults().sync)) {
         this.node.lose(covered, random, random.chance(0.5));
+      }
+      if (this.#failuresTold < this.node.failedSyncs) {
+        this.#failuresTold = this.node.failedSyncs;
         throw fail(line, "io");
       }
       this.node.settle(covered);

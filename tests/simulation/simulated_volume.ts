@@ -56,6 +56,8 @@ class Content {
 export class FileNode {
   readonly kind = "file";
   modifiedMs = 0;
+  /** Syncs that failed so far. */
+  failedSyncs = 0;
   #current = new Content();
   #stable = new Content();
   #waiting: Change[] = [];
@@ -92,6 +94,7 @@ export class FileNode {
    * Programs go on seeing them in the cache, unless `forget`.
    */
   lose(count: number, random: SeededRandom, forget: boolean): void {
+    this.failedSyncs++;
     keepPart(this.#stable, this.#take(count), random);
     if (!forget) return;
     this.#current = this.#stable.copy();

@@ -136,15 +136,18 @@ export class World {
     return true;
   }
 
-  /** Appends a batch of its own. Null when the log refused. */
+  /** Appends a batch of its own. Null when it is surely not in the log, or was there already. */
   append(leader: Leader, produced: Produced | null = null): Sent | null {
     const count = produced?.records ?? this.#random.between(1, 4);
     const records = Array.from({ length: count }, () => ({ value: `${this.#records++}:${"x".repeat(this.#size())}` }));
     const batch = buildBatch({ ...produced, records, timestamp: this.clock.wallMs() });
+    const worked = leader.log.stalled === null;
     const outcome = leader.log.append(batch, this.clock.wallMs());
     if (outcome.kind === "refused") {
       this.note(`append refused: ${outcome.errorCode} ${outcome.message}`);
-      return null;
+      // A write that failed may have put the whole batch into the file: it may turn up, it need not.
+      const isInDoubt = worked && outcome.errorCode === ErrorCode.KAFKA_STORAGE_ERROR;
+      return isInDoubt ? this.history.appended(batch, { fenced: leader.deposed, produced }) : null;
     }
     if (outcome.kind === "duplicate") {
       this.#checkDuplicate(leader, produced, outcome.baseOffset, outcome.ticket);
