@@ -7,25 +7,12 @@
  */
 
 import type { Disk } from "../disk/disk.ts";
-import {
-  baseOffset,
-  baseSequence,
-  HEADER_BYTES,
-  isControl,
-  isTransactional,
-  lastOffset,
-  lastOffsetDelta,
-  maxTimestamp,
-  nextOffset,
-  producerEpoch,
-  producerId,
-} from "../records/batch.ts";
-import { readEndTransactionMarker } from "../records/control.ts";
-import { AbortedTransactions } from "./aborted_transactions.ts";
+import { baseOffset, HEADER_BYTES, lastOffset, maxTimestamp } from "../records/batch.ts";
 import { findBatchBehind, scanBatches, type ScanResult } from "./batch_scan.ts";
 import type { Manifest } from "./manifest.ts";
+import { ProducerReplay } from "./producer_replay.ts";
 import type { ProducerSnapshot } from "./producer_snapshot.ts";
-import { ProducerState } from "./producer_state.ts";
+import type { ProducerState } from "./producer_state.ts";
 import { type FoundDamage, repairOf } from "./recovery.ts";
 import type { RecoveryCheckpoint } from "./recovery_checkpoint.ts";
 import type { Segment } from "./segment.ts";
@@ -79,10 +66,7 @@ class LogScan {
   readonly #start: Start;
   readonly #notes: string[] = [];
   readonly #damages: FoundDamage[] = [];
-  #producers = new ProducerState();
-  /** Batches from this offset on are not in the producer state yet. */
-  #replayFrom: number;
-  #snapshotUsed = false;
+  readonly #replay: ProducerReplay;
   #kept: number;
   #cutPosition: number | null = null;
   #scannedBytes = 0;
@@ -93,7 +77,7 @@ class LogScan {
     this.#input = input;
     this.#kept = input.segments.length;
     this.#start = this.#startOf(input.checkpoint);
-    this.#replayFrom = this.#restoreSnapshot();
+    this.#replay = new ProducerReplay(input);
   }
 
   async run(): Promise<void> {
@@ -101,7 +85,7 @@ class LogScan {
     for (let i = 0; i < segments.length && this.#kept === segments.length; i++) {
       const checked = i > this.#start.segment ? 0 : i === this.#start.segment ? this.#start.position : Infinity;
       if (checked !== Infinity) await this.#scanSegment(i, checked);
-      else if (segments[i].endOffset > this.#replayFrom) await this.#replaySegment(i);
+      else if (segments[i].endOffset > this.#replay.from) await this.#replaySegment(i);
     }
   }
 
@@ -109,22 +93,22 @@ class LogScan {
     const { segments, snapshot } = this.#input;
     const end = this.#kept === 0 ? 0 : segments[this.#kept - 1].endOffset;
     const hasData = segments.some((segment) => segment.sizeBytes > 0);
-    if (hasData && this.#snapshotUsed && snapshot!.offset! > end) {
+    if (hasData && this.#replay.fromSnapshot && snapshot!.offset! > end) {
       this.#notes.push(`producer snapshot at offset ${snapshot!.offset} is past the log's end ${end}: rebuilt`);
-      await this.#rebuildProducers();
+      await this.#replayAll();
     }
-    if (snapshot !== null && !this.#snapshotUsed) this.#mergeSnapshot(snapshot, end);
+    this.#replay.addForgotten(end);
     return {
       keptSegments: this.#kept,
       cutPosition: this.#cutPosition,
       damages: this.#damages,
-      producers: this.#producers,
+      producers: this.#replay.producers,
       firstUnsynced: this.#start.segment,
       unsyncedPosition: this.#unsyncedPosition,
       scannedBytes: this.#scannedBytes,
-      atCheckpoint: this.#scannedBytes === 0 && this.#snapshotUsed && snapshot?.offset === end &&
+      atCheckpoint: this.#scannedBytes === 0 && this.#replay.fromSnapshot && snapshot?.offset === end &&
         !this.#checkpointWrong,
-      notes: this.#notes,
+      notes: [...this.#replay.notes, ...this.#notes],
     };
   }
 
@@ -150,51 +134,19 @@ class LogScan {
     return { segment: found, position: checkpoint.position };
   }
 
-  /** Takes the snapshot over if it can be placed in this log. Answers the offset that it stands for. */
-  #restoreSnapshot(): number {
-    const { snapshot, segments } = this.#input;
-    const logStart = segments.length === 0 ? 0 : segments[0].baseOffset;
-    if (snapshot === null || snapshot.offset === null) return logStart;
-    const { offset, leaderEpoch } = snapshot;
-    const next = leaderEpoch === null ? undefined : segments.find((segment) => segment.epoch > leaderEpoch);
-    if (next !== undefined && offset > next.baseOffset) {
-      this.#notes.push(`producer snapshot of epoch ${leaderEpoch} at offset ${offset} is a deposed leader's: not used`);
-      return logStart;
-    }
-    this.#snapshotUsed = true;
-    for (const entry of snapshot.entries) this.#producers.restore(copyOf(entry));
-    return Math.max(offset, logStart);
-  }
-
-  /**
-   * A snapshot that does not say its offset, or that knows of batches which are not in the log, cannot replace the log's
-   * own word; it adds the producers whose batches the log no longer holds.
-   */
-  #mergeSnapshot({ leaderEpoch, entries }: ProducerSnapshot, end: number): void {
-    const { segments, nowMs } = this.#input;
-    const next = leaderEpoch === null ? undefined : segments.find((segment) => segment.epoch > leaderEpoch);
-    const bound = Math.min(end, next?.baseOffset ?? Infinity);
-    for (const entry of entries) {
-      const window = entry.window.filter((batch) => batch.baseOffset < bound);
-      if (window.length === 0 && entry.window.length > 0) continue;
-      const lastTimestampMs = entry.lastTimestampMs || nowMs;
-      this.#producers.restore({ ...entry, window, lastTimestampMs, transactionFirstOffset: -1 });
-    }
-  }
-
   /** Reads headers of a segment in front of the checkpoint, for producer state. */
   async #replaySegment(i: number): Promise<void> {
     const segment = this.#input.segments[i];
-    await this.#prepareAborted(segment);
+    await this.#replay.prepare(this.#input.disk, segment);
     const indexes = segment.indexes ?? await this.#loadIndexes(segment);
-    const from = await this.#entryBefore(segment, indexes, this.#replayFrom);
+    const from = await this.#entryBefore(segment, indexes, this.#replay.from);
     await this.#walkHeaders(segment, from, segment.sizeBytes, null);
   }
 
   /** Checks a segment from `checked` on, and reads what is needed in front. */
   async #scanSegment(i: number, checked: number): Promise<void> {
     const segment = this.#input.segments[i];
-    await this.#prepareAborted(segment);
+    await this.#replay.prepare(this.#input.disk, segment);
     let from = { position: 0, minOffset: segment.baseOffset };
     let indexes = SegmentIndexes.afresh(segment);
     if (checked > 0) {
@@ -202,10 +154,10 @@ class LogScan {
       const start = await this.#entryBefore(segment, loaded, Infinity);
       if (start.position > 0) indexes = loaded;
       // Producer state needs batches in front of the last index entry as well.
-      const replay = this.#replayFrom < start.minOffset
-        ? await this.#entryBefore(segment, loaded, this.#replayFrom)
+      const first = this.#replay.from < start.minOffset
+        ? await this.#entryBefore(segment, loaded, this.#replay.from)
         : start;
-      const front = await this.#walkHeaders(segment, replay, checked, indexes);
+      const front = await this.#walkHeaders(segment, first, checked, indexes);
       if (front.position === checked && front.stop === "complete") {
         from = { position: checked, minOffset: front.nextOffset };
       } else {
@@ -368,10 +320,7 @@ class LogScan {
     const timestamp = maxTimestamp(bytes, start);
     if (position === 0) segment.firstTimestamp = timestamp;
     indexes?.add(position, lastOffset(bytes, start), timestamp, this.#input.indexIntervalBytes);
-    if (baseOffset(bytes, start) >= this.#replayFrom) {
-      replayBatch(this.#producers, segment, bytes, start, this.#input.nowMs);
-      this.#replayFrom = nextOffset(bytes, start);
-    }
+    this.#replay.take(segment, bytes, start);
   }
 
   async #loadIndexes(segment: Segment, endPosition = segment.sizeBytes): Promise<SegmentIndexes> {
@@ -398,58 +347,17 @@ class LogScan {
     return { position, minOffset: baseOffset(header) };
   }
 
-  /** The aborted transactions of a segment that is about to be replayed, without those that will be found again. */
-  async #prepareAborted(segment: Segment): Promise<void> {
-    if (segment.aborted !== null) return segment.aborted.truncate(this.#replayFrom);
-    segment.aborted = AbortedTransactions.decode(await this.#input.disk.readFile(segment.abortedPath));
-    segment.aborted.truncate(this.#replayFrom);
-  }
-
   /** Builds producer state from the log alone. */
-  async #rebuildProducers(): Promise<void> {
-    const { segments } = this.#input;
-    this.#producers = new ProducerState();
-    this.#replayFrom = segments[0].baseOffset;
-    this.#snapshotUsed = false;
+  async #replayAll(): Promise<void> {
+    const { disk, segments } = this.#input;
+    this.#replay.restart();
     for (const segment of segments.slice(0, this.#kept)) {
-      await this.#prepareAborted(segment);
+      await this.#replay.prepare(disk, segment);
       await this.#walkHeaders(segment, { position: 0, minOffset: segment.baseOffset }, segment.sizeBytes, null);
     }
   }
 }
 
-/** Takes a batch that is in the log into producer state and, if it is an abort marker, into its segment's index. */
-export function replayBatch(
-  producers: ProducerState,
-  segment: Segment,
-  bytes: Uint8Array,
-  start: number,
-  nowMs: number,
-): void {
-  const id = producerId(bytes, start);
-  if (id < 0) return;
-  if (isControl(bytes, start)) {
-    const marker = readEndTransactionMarker(bytes, start);
-    if (marker === null) return;
-    const commits = marker.result === "commit";
-    const aborted = producers.recordMarker({ ...marker, commits }, baseOffset(bytes, start), nowMs);
-    if (aborted !== null) segment.aborted?.add(aborted);
-    return;
-  }
-  const batch = {
-    producerId: id,
-    producerEpoch: producerEpoch(bytes, start),
-    baseSequence: baseSequence(bytes, start),
-    lastOffsetDelta: lastOffsetDelta(bytes, start),
-    isTransactional: isTransactional(bytes, start),
-  };
-  producers.record(batch, baseOffset(bytes, start), nowMs);
-}
-
 function nameOf(segment: Segment): string {
   return segment.logPath.slice(segment.logPath.lastIndexOf("/") + 1, -".log".length);
-}
-
-function copyOf<T extends { window: readonly unknown[] }>(entry: T): T {
-  return { ...entry, window: [...entry.window] };
 }
