@@ -10,6 +10,7 @@
 import { ErrorCode } from "../errors.ts";
 import type { LogState } from "./log_state.ts";
 import { type Manifest, readManifest, writeManifest } from "./manifest.ts";
+import { parseSegmentFileName } from "../partition_state.ts";
 import { encodeSnapshot, writeSnapshot } from "./producer_snapshot.ts";
 import { type RecoveryCheckpoint, writeCheckpoint } from "./recovery_checkpoint.ts";
 import type { Segment } from "./segment.ts";
@@ -146,11 +147,16 @@ export class LogSync {
     });
   }
 
-  /** Whether the volume shows a leader with a higher epoch. @throws {DiskError} */
+  /**
+   * Whether the volume shows a leader with a higher epoch: by its manifest, or by a segment's name (a manifest may have
+   * been written over by a leader that was deposed in the middle of it). @throws {DiskError}
+   */
   async isSuperseded(): Promise<boolean> {
     const { disk, folder, leaderEpoch } = this.#state;
     const manifest = await readManifest(disk, folder);
-    return manifest.kind === "present" && manifest.value.epoch > leaderEpoch;
+    if (manifest.kind === "present" && manifest.value.epoch > leaderEpoch) return true;
+    const entries = await disk.list(folder);
+    return entries.some(({ name }) => (parseSegmentFileName(name)?.epoch ?? -1) > leaderEpoch);
   }
 
   /** Resolves when no side file is being written. */

@@ -80,6 +80,8 @@ export async function removeBelowStart(state: LogState, sync: LogSync, { flush }
   if (endOffset === undefined) return;
   try {
     if (!await sync.coverBySnapshot(endOffset, flush)) return;
+    // A successor that does not show yet will read the raised start after it has named its segment.
+    if (await sync.isSuperseded()) return state.stall("superseded", "the volume shows a higher epoch");
   } catch (error) {
     if (error instanceof SupersededError) return state.stall("superseded", error.message);
     if (!(error instanceof DiskError)) throw error;

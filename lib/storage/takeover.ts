@@ -79,7 +79,7 @@ export async function takeOver(takeover: Takeover): Promise<{ parts: LogParts; r
       nowMs: takeover.clock.wallMs(),
     });
     const kept = segments.slice(0, scan.keptSegments);
-    const extent = extentOf({
+    let extent: LogExtent = extentOf({
       data: dataOf(kept),
       lastBaseOffset: segments.at(-1)?.baseOffset ?? 0,
       manifest,
@@ -93,6 +93,7 @@ export async function takeOver(takeover: Takeover): Promise<{ parts: LogParts; r
     await syncKept(takeover, kept, scan); // step 2
     const active = await activeSegment(takeover, kept, extent); // step 3
     opened.push(active);
+    extent = await withRaisedStart(takeover, extent);
     const raised: Manifest = {
       epoch: leaderEpoch,
       highWatermark: extent.logEndOffset,
@@ -134,7 +135,11 @@ function believed<T>(file: SideFile<T>, name: string, notes: string[]): T | null
 function refuseIfSuperseded({ leaderEpoch }: Takeover, found: PartitionState, manifest: Manifest | null): void {
   const epoch = Math.max(manifest?.epoch ?? -1, found.epoch);
   if (epoch <= leaderEpoch) return;
-  throw new KafkaError(
+  throw supersededBy(epoch, leaderEpoch);
+}
+
+function supersededBy(epoch: number, leaderEpoch: number): KafkaError {
+  return new KafkaError(
     ErrorCode.FENCED_LEADER_EPOCH,
     `cannot take over with epoch ${leaderEpoch}: the volume shows epoch ${epoch}`,
   );
@@ -276,6 +281,19 @@ async function activeSegment(takeover: Takeover, kept: readonly Segment[], exten
   }
   const name = { epoch: leaderEpoch, baseOffset: extent.logEndOffset };
   return Segment.create(disk, resources.handles, folder, name);
+}
+
+/**
+ * The extent with the log start that the manifest shows now. The old leader may have raised it since, and it removes what
+ * is below unless it sees the segment of step 3: so either the segments are all there, or their end is known here.
+ */
+async function withRaisedStart({ disk, folder, leaderEpoch }: Takeover, extent: LogExtent): Promise<LogExtent> {
+  const manifest = await readManifest(disk, folder);
+  if (manifest.kind !== "present") return extent;
+  const { epoch, logStartOffset } = manifest.value;
+  if (epoch > leaderEpoch) throw supersededBy(epoch, leaderEpoch);
+  const raised = Math.min(Math.max(extent.logStartOffset, logStartOffset), extent.logEndOffset);
+  return { ...extent, logStartOffset: raised };
 }
 
 /** Step 5, in the order aborted transactions, snapshot, checkpoint; see `log_sync.ts`. */
