@@ -22,6 +22,7 @@ export interface Produced {
   readonly producerId: number;
   readonly producerEpoch: number;
   readonly baseSequence: number;
+  readonly isTransactional: boolean;
   readonly records: number;
 }
 
@@ -37,6 +38,14 @@ export interface Sent {
   acknowledged: boolean;
 }
 
+/** How a batch came to be appended. */
+export interface Appending {
+  readonly fenced: boolean;
+  readonly produced: Produced | null;
+  /** The log refused it, but may hold it all the same. */
+  readonly refused?: boolean;
+}
+
 export interface Offsets {
   readonly logStartOffset: number;
   readonly lastStableOffset: number;
@@ -47,8 +56,10 @@ export interface Offsets {
 export class History {
   /** Everything that was ever appended, by base offset. */
   readonly #sent = new Map<number, Sent[]>();
-  /** What has been below the high watermark, in order. */
+  /** What has been below the high watermark, from the partition's first batch on. */
   #committed: Sent[] = [];
+  /** What the present leader took since, in order. */
+  #uncommitted: Sent[] = [];
   #highWatermark = 0;
   #logStartOffset = 0;
   acknowledgedBatches = 0;
@@ -62,20 +73,22 @@ export class History {
     return this.#logStartOffset;
   }
 
-  /** The batches below the high watermark, in order. */
+  /** All batches that have been below the high watermark, in order; those that were deleted since, too. */
   get committed(): readonly Sent[] {
     return this.#committed;
   }
 
   /** A log took a batch; its bytes are copied. */
-  appended(batch: Uint8Array, by: { readonly fenced: boolean; readonly produced: Produced | null }): Sent {
-    const sent = {
+  appended(batch: Uint8Array, { fenced, produced, refused = false }: Appending): Sent {
+    const sent: Sent = {
       bytes: batch.slice(),
       baseOffset: baseOffset(batch),
       nextOffset: nextOffset(batch),
       acknowledged: false,
-      ...by,
+      fenced,
+      produced,
     };
+    if (!refused && !fenced) this.#uncommitted.push(sent);
     const there = this.#sent.get(sent.baseOffset);
     if (there === undefined) this.#sent.set(sent.baseOffset, [sent]);
     else there.push(sent);
@@ -102,6 +115,9 @@ export class History {
     demand(logStartOffset >= this.#logStartOffset, `log start fell from ${this.#logStartOffset} to ${logStartOffset}`);
     this.#highWatermark = highWatermark;
     this.#logStartOffset = logStartOffset;
+    while (this.#uncommitted.length > 0 && this.#uncommitted[0].nextOffset <= highWatermark) {
+      this.#committed.push(this.#uncommitted.shift()!);
+    }
   }
 
   /** Holds batches that a leader gave out below its high watermark against what was appended. */
@@ -109,8 +125,16 @@ export class History {
     for (const bytes of batches) this.#identifyOne(bytes);
   }
 
+  /** Durability was relaxed, and another leader begins: what is left may be less than was told. */
+  forgetDurability(): void {
+    this.#highWatermark = 0;
+    this.#committed = [];
+    for (const sent of [...this.#sent.values()].flat()) sent.acknowledged = false;
+  }
+
   /** Holds the whole log, as it was read from its start to its end, against all rules. */
   check(log: readonly Uint8Array[], offsets: Offsets): void {
+    this.#uncommitted = [];
     this.observe(offsets);
     const found = this.#identify(log, offsets);
     const at = new Map(found.map((sent) => [sent.baseOffset, sent]));
@@ -122,7 +146,8 @@ export class History {
       if (!sent.acknowledged || sent.nextOffset <= offsets.logStartOffset) continue;
       demand(at.get(sent.baseOffset) === sent, `${describe(sent)} was acknowledged, now it is not there`);
     }
-    this.#committed = found.filter((sent) => sent.nextOffset <= offsets.highWatermark);
+    const firstFound = found[0]?.baseOffset ?? offsets.logEndOffset;
+    this.#committed = [...this.#committed.filter((sent) => sent.nextOffset <= firstFound), ...found];
   }
 
   /** Which append each batch of a log is from. */

@@ -5,7 +5,8 @@
 
 import { SeededRandom } from "./seeded_random.ts";
 import { demand } from "./storage_history.ts";
-import { type Flaws, type Leader, World } from "./storage_world.ts";
+import type { Leader } from "./storage_leader.ts";
+import { type Flaws, World } from "./storage_world.ts";
 
 type Event = (world: World, random: SeededRandom) => Promise<void> | void;
 
@@ -30,6 +31,7 @@ async function turns(count: number): Promise<void> {
 const EVENTS: Readonly<Record<string, Event>> = {
   append: led((world, leader) => void world.append(leader)),
   produce: led((world, leader) => world.produce(leader)),
+  endTransaction: led((world, leader) => world.endTransaction(leader)),
   burst: led((world, leader, random) => {
     for (let i = random.between(2, 12); i > 0; i--) random.chance(0.5) ? world.produce(leader) : world.append(leader);
   }),
@@ -46,6 +48,11 @@ const EVENTS: Readonly<Record<string, Event>> = {
     await world.takeOver();
   },
   depose: async (world) => void await world.takeOver(),
+  deposeAmid: async (world, random) => {
+    await world.deposeAmid((leader) =>
+      random.chance(0.5) ? leader.log.relinquish() : leader.log.deleteRecords(leader.log.highWatermark)
+    );
+  },
   zombieAppends: zombie((world, leader) => void world.append(leader)),
   zombieProduces: zombie((world, leader) => world.produce(leader)),
   zombieRelinquishes: zombie(async (world, leader) => {
@@ -80,6 +87,7 @@ const EVENTS: Readonly<Record<string, Event>> = {
 const WEIGHTS: Readonly<Record<string, number>> = {
   append: 10,
   produce: 14,
+  endTransaction: 4,
   burst: 6,
   wait: 10,
   settle: 6,
@@ -88,6 +96,7 @@ const WEIGHTS: Readonly<Record<string, number>> = {
   passTime: 1,
   handOver: 2,
   depose: 1.5,
+  deposeAmid: 1,
   zombieAppends: 3,
   zombieProduces: 3,
   zombieRelinquishes: 1,
@@ -122,6 +131,7 @@ export async function runSchedule(
     indexIntervalBytes: random.pick([1, 200, 4096]),
     checkpointIntervalBytes: random.pick([300, 2000, 1_000_000]),
     segmentMs: random.pick([3000, 604_800_000]),
+    flushMessages: random.chance(0.1) ? random.between(2, 40) : null,
   };
   const world = await World.create({ random, config, flaws: options.flaws });
   try {

@@ -9,33 +9,24 @@ import type { Disk } from "../../lib/disk/disk.ts";
 import { DiskError } from "../../lib/disk/disk.ts";
 import { HandleRegistry } from "../../lib/disk/handle_registry.ts";
 import { ErrorCode, KafkaError } from "../../lib/errors.ts";
-import { nextOffset, sizeInBytes } from "../../lib/records/batch.ts";
+import { nextOffset } from "../../lib/records/batch.ts";
+import { buildEndTransactionMarker } from "../../lib/records/control.ts";
 import { buildBatch } from "../../lib/records/record.ts";
 import { PartitionLog } from "../../lib/storage/log.ts";
-import { defaultLogConfig, type LogConfig } from "../../lib/storage/log_config.ts";
+import { defaultLogConfig, type LogConfig, relaxedFlush } from "../../lib/storage/log_config.ts";
 import { createResources, type StorageResources } from "../../lib/storage/resources.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 import { SimulatedClock } from "./simulated_clock.ts";
 import { SimulatedDisk } from "./simulated_disk.ts";
-import { demand, History, type Offsets, type Produced, type Sent } from "./storage_history.ts";
+import { checkTransactions, type Leader, offsetsOf, readLog } from "./storage_leader.ts";
+import { demand, History, type Produced, type Sent } from "./storage_history.ts";
 
 export const PARTITION_FOLDER = "/data/topic/0";
 
-/** A log that was taken over, whether or not somebody else has done so since. */
-export interface Leader {
-  readonly log: PartitionLog;
-  readonly disk: SimulatedDisk;
-  /** What this leader's process has open; a deposed one may hold what its successor removes. */
-  readonly registry: HandleRegistry;
-  /** False from the moment on when another takeover begins. */
-  mayAcknowledge: boolean;
-  /** True once another takeover has succeeded. */
-  deposed: boolean;
-}
-
-/** An idempotent producer: what it sent last, and what it does not know the fate of. */
+/** An idempotent or transactional producer: what it sent last, and what it does not know the fate of. */
 interface Producer {
   readonly id: number;
+  readonly isTransactional: boolean;
   nextSequence: number;
   /** Sent, not acknowledged; oldest first. */
   inDoubt: Produced[];
@@ -63,6 +54,8 @@ export class World {
   readonly #random: SeededRandom;
   readonly #config: LogConfig;
   readonly #flaws: Flaws;
+  /** What is deleted before it is durable cannot be counted in afterwards: no transactions in relaxed logs. */
+  readonly #hasTransactions: boolean;
   readonly #events: unknown[] = [];
   readonly #producers: Producer[] = [];
   #resources: StorageResources;
@@ -84,6 +77,7 @@ export class World {
     };
     this.#flaws = flaws;
     this.#resources = this.#newResources();
+    this.#hasTransactions = relaxedFlush(this.#config) === null;
     this.disk = new SimulatedDisk({ random: random.fork(), clock: this.clock, journal: this.#events });
   }
 
@@ -109,6 +103,7 @@ export class World {
   async takeOver({ sameEpoch = false } = {}): Promise<boolean> {
     if (!sameEpoch || this.#epoch < 0) this.#epoch++;
     this.note(`take over with epoch ${this.#epoch}`);
+    if (relaxedFlush(this.#config) !== null) this.history.forgetDurability();
     if (this.leader !== null) {
       this.leader.mayAcknowledge = false;
       this.zombies.push(this.leader);
@@ -141,13 +136,27 @@ export class World {
     const count = produced?.records ?? this.#random.between(1, 4);
     const records = Array.from({ length: count }, () => ({ value: `${this.#records++}:${"x".repeat(this.#size())}` }));
     const batch = buildBatch({ ...produced, records, timestamp: this.clock.wallMs() });
+    return this.#append(leader, batch, produced);
+  }
+
+  /** Ends a transaction, whether or not there is one. */
+  endTransaction(leader: Leader): void {
+    const producer = this.#random.pick(this.#producers.filter(({ isTransactional }) => isTransactional));
+    if (producer === undefined) return;
+    const result = this.#random.chance(0.5) ? "commit" : "abort";
+    const marker = { result, producerId: producer.id, producerEpoch: 0, coordinatorEpoch: 0 } as const;
+    this.note(`${result} of producer ${producer.id}`);
+    this.#append(leader, buildEndTransactionMarker(marker, this.clock.wallMs()), null);
+  }
+
+  #append(leader: Leader, batch: Uint8Array, produced: Produced | null): Sent | null {
     const worked = leader.log.stalled === null;
     const outcome = leader.log.append(batch, this.clock.wallMs());
     if (outcome.kind === "refused") {
       this.note(`append refused: ${outcome.errorCode} ${outcome.message}`);
       // A write that failed may have put the whole batch into the file: it may turn up, it need not.
       const isInDoubt = worked && outcome.errorCode === ErrorCode.KAFKA_STORAGE_ERROR;
-      return isInDoubt ? this.history.appended(batch, { fenced: leader.deposed, produced }) : null;
+      return isInDoubt ? this.history.appended(batch, { fenced: leader.deposed, produced, refused: true }) : null;
     }
     if (outcome.kind === "duplicate") {
       this.#checkDuplicate(leader, produced, outcome.baseOffset, outcome.ticket);
@@ -166,7 +175,7 @@ export class World {
 
   /** A producer sends the oldest batch it is in doubt about once more, or else its next one. */
   produce(leader: Leader): void {
-    const producer = this.#random.pick(this.#producers.length < 3 ? [...this.#producers, null] : this.#producers) ??
+    const producer = this.#random.pick(this.#producers.length < 4 ? [...this.#producers, null] : this.#producers) ??
       this.#newProducer();
     const resend = producer.inDoubt[0];
     if (resend !== undefined && (producer.inDoubt.length >= 5 || this.#random.chance(0.5))) {
@@ -179,33 +188,12 @@ export class World {
     producer.inDoubt.push(produced);
   }
 
-  /** Reads the log from an offset to its end, checking that each reply goes on where the last one ended. */
-  async read(leader: Leader, from: number, limit: "highWatermark" | "logEnd"): Promise<Uint8Array[]> {
-    const batches: Uint8Array[] = [];
-    const end = () => limit === "logEnd" ? leader.log.logEndOffset : leader.log.highWatermark;
-    for (let offset = from; offset < end();) {
-      const maxBytes = this.#random.pick([1, 300, 5000]);
-      const outcome = await leader.log.read({ offset, maxBytes, minOneBatch: true, limit });
-      if (leader.disk.crashed) return batches;
-      demand(outcome.kind === "batches", `read at ${offset} refused: ${JSON.stringify(outcome)}`);
-      demand(outcome.bytes.byteLength > 0, `read at ${offset} of ${from}..${end()} gave nothing`);
-      for (let start = 0; start < outcome.bytes.byteLength; start += sizeInBytes(outcome.bytes, start)) {
-        const batch = outcome.bytes.slice(start, start + sizeInBytes(outcome.bytes, start));
-        demand(nextOffset(batch) > offset, `read at ${offset} gave a batch that ends at ${nextOffset(batch)}`);
-        offset = nextOffset(batch);
-        batches.push(batch);
-      }
-      outcome.release();
-    }
-    return batches;
-  }
-
   /** Reads what consumers may, from a random offset on: also while the leader is stalled. */
   async consume(leader: Leader): Promise<void> {
     await this.#withoutFaults(async () => {
       const { logStartOffset, highWatermark } = leader.log;
       const from = this.#random.between(logStartOffset, highWatermark);
-      this.history.given(await this.read(leader, from, "highWatermark"));
+      this.history.given(await readLog(leader, this.#random, { from, limit: "highWatermark" }));
     });
   }
 
@@ -214,10 +202,11 @@ export class World {
     await this.#withoutFaults(async () => {
       const offsets = offsetsOf(leader.log);
       demand(offsets.highWatermark === offsets.logEndOffset, "after a takeover everything is durable");
-      const log = await this.read(leader, offsets.logStartOffset, "logEnd");
+      const log = await readLog(leader, this.#random, { from: offsets.logStartOffset, limit: "logEnd" });
       if (this.disk.crashed) return;
       this.history.check(log, offsets);
       this.#checkProducers(leader);
+      if (this.#hasTransactions) await checkTransactions(leader, this.#random, this.history);
     });
   }
 
@@ -252,6 +241,17 @@ export class World {
     await Promise.all(leaders.map(({ log }) => log.abandon()));
     for (const { registry } of leaders) demandNothingOpen(registry, "abandoning");
     await this.disk.settle();
+  }
+
+  /** Somebody takes over while the leader is in the middle of something. */
+  async deposeAmid(act: (leader: Leader) => Promise<unknown>): Promise<void> {
+    const { leader } = this;
+    if (leader === null) return;
+    this.note("what follows is cut across by a takeover");
+    const acting = act(leader).catch((error) => this.note(`${error}`));
+    for (let turns = this.#random.below(40); turns > 0; turns--) await null;
+    await this.takeOver();
+    await acting;
   }
 
   /** The leader hands the partition over. */
@@ -336,14 +336,17 @@ export class World {
   }
 
   #newProducer(): Producer {
-    const producer = { id: 1000 + this.#producers.length, nextSequence: 0, inDoubt: [] };
+    const number = this.#producers.length;
+    const isTransactional = this.#hasTransactions && number % 2 === 1;
+    const producer = { id: 1000 + number, isTransactional, nextSequence: 0, inDoubt: [] };
     this.#producers.push(producer);
     return producer;
   }
 
   #nextOf(producer: Producer): Produced {
     const records = this.#random.between(1, 4);
-    return { producerId: producer.id, producerEpoch: 0, baseSequence: producer.nextSequence, records };
+    const { id, isTransactional, nextSequence } = producer;
+    return { producerId: id, producerEpoch: 0, baseSequence: nextSequence, isTransactional, records };
   }
 
   #size(): number {
@@ -368,10 +371,4 @@ export class World {
 
 function demandNothingOpen(registry: HandleRegistry, after: string): void {
   demand(registry.openCount === 0, `open after ${after}: ${registry.openPaths().join(", ")}`);
-}
-
-/** The offsets that a log tells. */
-export function offsetsOf(log: PartitionLog): Offsets {
-  const { logStartOffset, lastStableOffset, highWatermark, logEndOffset } = log;
-  return { logStartOffset, lastStableOffset, highWatermark, logEndOffset };
 }
