@@ -1,7 +1,7 @@
 /**
  * What a partition knows of idempotent and transactional producers: sequence windows, epochs, open transactions.
  *
- * Two steps: `classify*` looks at a batch and changes nothing; `record*` is called after the write succeeded (or, on
+ * Two steps: `classify*` looks at a batch and notes nothing of it; `record*` is called after the write succeeded (or, on
  * recovery, for each batch found in the log). So a failed write leaves no trace, and a replayed log gives the state
  * that the appends gave.
  *

@@ -209,6 +209,7 @@ async function syncKept(
   kept: readonly Segment[],
   scan: ScanOutcome,
 ): Promise<void> {
+  if (scan.atCheckpoint) return; // everything was synced before that checkpoint was written
   const { firstUnsynced, unsyncedPosition } = scan;
   let restBytes = 0; // of the segments behind
   for (let i = kept.length - 1; i >= firstUnsynced; i--) {
@@ -223,7 +224,7 @@ async function syncKept(
       await file.drain();
     }
   }
-  if (!scan.atCheckpoint) await disk.syncFolder(folder);
+  await disk.syncFolder(folder);
 }
 
 async function writeAnew(file: SegmentFile, position: number, endPosition: number): Promise<void> {
