@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ErrorCode } from "../../../lib/errors.ts";
 import { baseOffset, crc, leaderEpoch, maxTimestamp, sizeInBytes } from "../../../lib/records/batch.ts";
+import { createResources } from "../../../lib/storage/resources.ts";
 import { validateProduced } from "../../../lib/records/validate.ts";
 import { append, batchOf, batchOfBytes, consume, failing, offsetsOf, produce, read, storageTest } from "./support.ts";
 
@@ -322,3 +323,26 @@ storageTest(
     assert.deepEqual(written, ["rename manifest.json"]);
   },
 );
+
+storageTest("the process holds no descriptor of a partition that it relinquished or abandoned", async (bench) => {
+  const open = () => {
+    const links = [...Deno.readDirSync("/proc/self/fd")].map(({ name }) => {
+      try {
+        return Deno.readLinkSync(`/proc/self/fd/${name}`);
+      } catch {
+        return ""; // the descriptor of this very listing
+      }
+    });
+    return links.filter((link) => link.startsWith(bench.folder));
+  };
+  for (const [epoch, ending] of [[1, "relinquish"], [2, "abandon"]] as const) {
+    const log = await bench.takeOver(epoch, { segmentBytes: 1_000 }, {
+      resources: createResources({ recentBytes: -1 }),
+    });
+    for (let i = 0; i < 6; i++) await produce(log, batchOfBytes(400));
+    await offsetsOf(log);
+    assert.ok(open().length > 1);
+    await log[ending]();
+    assert.deepEqual(open(), []);
+  }
+});
