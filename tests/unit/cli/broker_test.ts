@@ -25,19 +25,16 @@ async function start(command: string[], env: Record<string, string> = {}): Promi
     args: command.slice(1),
     cwd: repositoryFolder,
     env,
-    stdin: "null",
+    stdin: "piped",
     stdout: "piped",
     stderr: "piped",
   }).spawn();
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   let output = "";
-  for (
-    let part = await reader.read();
-    !/kaas broker serves.*\n/.test(output) && !part.done;
-    part = await reader.read()
-  ) {
+  while (!/kaas broker serves[^\n]*\n/.test(output)) {
+    const part = await reader.read();
+    if (part.done) break;
     output += part.value;
-    if (/kaas broker serves.*\n/.test(output)) break;
   }
   const ended = async () => {
     for (let part = await reader.read(); !part.done; part = await reader.read()) output += part.value;
@@ -95,13 +92,17 @@ Deno.test("SIGINT ends a broker cleanly, too, and settings come from file and en
   });
 });
 
-Deno.test("On a terminal the log is text", { ignore: !hasScript() }, async () => {
+Deno.test("On a terminal the log is text, and Ctrl-C ends the broker cleanly", { ignore: !hasScript() }, async () => {
   await withFolder(async (folder) => {
     const command = brokerCommand("--data", folder, "--listen", "127.0.0.1:0").map((word) => `'${word}'`).join(" ");
     const { child, output, ended } = await start(["script", "-qec", `exec ${command}`, "/dev/null"]);
     assert.match(output, /^\d\d:\d\d:\d\d\.\d{3} INFO .*kaas broker serves {2}version=/m);
-    child.kill("SIGTERM");
-    await ended();
+    const keyboard = child.stdin.getWriter();
+    await keyboard.write(Uint8Array.of(3)); // Ctrl-C
+    await keyboard.close();
+    const end = await ended();
+    assert.match(end.output, /stopping {2}signal=SIGINT/);
+    assert.equal(end.code, 0);
   });
 });
 
