@@ -6,6 +6,7 @@
  *   range; its body is not looked at, and the connection goes on (KIP-511).
  * - Any other unknown API or version, a frame that cannot be read, and {@link CloseConnection} close the connection, with
  *   one line in the log.
+ * - Bytes behind a complete body are not looked at: librdkafka's Metadata request for all topics carries some.
  * - A handler that fails is answered with an error code where the response has a place for one at its top; otherwise it
  *   closes the connection too.
  *
@@ -14,7 +15,7 @@
 
 import { ErrorCode, KafkaError } from "../errors.ts";
 import type { Logger } from "../observability/logger.ts";
-import { decode, encode, MalformedFrame } from "../protocol/codec.ts";
+import { decodeFront, encode, MalformedFrame } from "../protocol/codec.ts";
 import {
   parseRequestHeader,
   type RequestHeader,
@@ -152,7 +153,7 @@ export class Dispatcher {
     const { handler } = exchange;
     let request: unknown;
     try {
-      request = decode(handler.request, exchange.apiVersion, frame, exchange.bodyOffset);
+      request = decodeFront(handler.request, exchange.apiVersion, frame, exchange.bodyOffset);
     } catch (error) {
       if (!(error instanceof MalformedFrame)) return this.#fail(exchange, error);
       this.#refuse("connection closed: malformed request", exchange, exchange.owner, handler.request, error.message);

@@ -3,7 +3,8 @@
  * temporary data folder, killed, restarted on the same port and data, and removed.
  *
  * Three brokers can stand behind it, chosen by the environment:
- * - kaas itself (default): the command of the `broker` task in deno.json, so with the permissions users run it with.
+ * - kaas itself (default): the command of the `broker` task in deno.json, so with the permissions users run it with; or
+ *   the command `KAAS_TEST_COMMAND`, such as `/path/of/the/executable/kaas broker`.
  * - `KAAS_TEST_BOOTSTRAP=host:port`: a broker that runs already. It cannot be killed; tests that kill are ignored.
  * - `KAAS_TEST_BROKER=kafka`: Apache Kafka by the launcher named in `KAAS_TEST_KAFKA` (its commands are
  *   `start PORT DIR [key=value…]`, printing the process id, and `stop PID`): to prove the tests themselves right.
@@ -131,12 +132,15 @@ async function startKaas({ port, dataFolder, settings, chunks }: Launch): Promis
     return code;
   };
   if (await answersSoon(port, () => exited)) return { pid: child.pid, end };
+  const what = exited ? "ended before it answered" : `did not answer within ${readyTimeoutMs} ms`;
   await end("SIGKILL");
-  throw new Error(`kaas did not answer on port ${port} within ${readyTimeoutMs} ms. Its output:\n${chunks.join("")}`);
+  throw new Error(`kaas ${what} on port ${port}. Its output:\n${chunks.join("")}`);
 }
 
 /** The `broker` task without `deno task` around it, which would not pass SIGKILL on. */
 function kaasCommand(): string[] {
+  const given = Deno.env.get("KAAS_TEST_COMMAND");
+  if (given) return given.split(" ");
   const task = JSON.parse(Deno.readTextFileSync(`${repository}deno.json`)).tasks?.broker;
   const command = typeof task === "string" ? task : task?.command;
   if (typeof command !== "string") throw new Error("deno.json has no task named broker");

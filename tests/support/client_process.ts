@@ -128,6 +128,9 @@ export class ClientError extends Error {
   }
 }
 
+/** A command that takes longer has lost its way: the client ignored its own time-outs. */
+const longestCommandMs = 150_000;
+
 /** A command that runs: its events as they come, and its end. */
 export interface Running<Result> {
   readonly id: number;
@@ -242,11 +245,13 @@ export class ClientProcess {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     // Whoever waits for an event only must not be hit by the end as an unhandled rejection.
     promise.catch(() => {});
+    const timer = op === "member" ? undefined : setTimeout(() => this.#giveUp(op), longestCommandMs);
     const waiting: Waiting = {
       events,
       watchers,
       ended: false,
       settle: (line) => {
+        clearTimeout(timer);
         waiting.ended = true;
         if (line.error) reject(new ClientError(line.error));
         else resolve(line.result as Result);
@@ -256,6 +261,12 @@ export class ClientProcess {
     const line = JSON.stringify({ id, op, ...fields }) + "\n";
     this.#stdin.write(new TextEncoder().encode(line)).catch(() => {});
     return { id, events, result: promise, until: (wanted) => waitForEvent(waiting, wanted, promise) };
+  }
+
+  /** Ends the process, and with it every command, each with an error that says why. */
+  #giveUp(op: string): void {
+    this.#errors.push(`The command ${op} did not end within ${longestCommandMs} ms.`);
+    this.signal("SIGKILL");
   }
 
   /** SIGSTOP and SIGCONT pause and resume; SIGKILL ends without a farewell to the broker. */

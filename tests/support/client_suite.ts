@@ -45,19 +45,19 @@ export type ClientTest = (sentence: string, body: (context: ClientContext) => Pr
  */
 export function clientSuite(traits: ClientTraits, settings: Record<string, string> = {}): ClientTest {
   const installed = clientCommand(traits.part) !== null;
-  let context: ClientContext | null = null;
+  let context: Promise<ClientContext> | null = null;
   const run = Math.random().toString(36).slice(2, 8);
   const open = async (): Promise<ClientContext> => {
-    if (context) return context;
     const broker = await startBroker({ settings });
     const client = ClientProcess.start(traits.part, broker.bootstrap)!;
     let topics = 0;
-    context = { broker, client, topic: (name) => `${traits.part}-${name}-${run}-${topics++}` };
-    return context;
+    return { broker, client, topic: (name) => `${traits.part}-${name}-${run}-${topics++}` };
   };
   Deno.test.afterAll(async () => {
-    await context?.client.close();
-    await context?.broker.stop();
+    // A broker that did not start has failed every test already.
+    const opened = await context?.catch(() => null);
+    await opened?.client.close();
+    await opened?.broker.stop();
   });
   const test: ClientTest = (sentence, body) =>
     Deno.test({
@@ -67,7 +67,7 @@ export function clientSuite(traits: ClientTraits, settings: Record<string, strin
       sanitizeOps: false,
       sanitizeResources: false,
       fn: async () => {
-        const opened = await open();
+        const opened = await (context ??= open());
         try {
           await body(opened);
         } catch (error) {

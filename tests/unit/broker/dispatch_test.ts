@@ -136,14 +136,19 @@ Deno.test("A frame that breaks off in its header closes the connection, at whate
   assert.deepEqual(logged, []);
 });
 
-Deno.test("A body that breaks off or goes on too long ends the connection and is logged once", () => {
+Deno.test("Bytes behind a complete body are not looked at, as librdkafka's Metadata requests need it", () => {
+  const { handle, logged } = setUp();
+  const whole = frameOf(heartbeatRequest, 4, heartbeat("1"), "client");
+  assert.equal(handle(joined([whole, Uint8Array.of(1, 0, 0)]))?.state, "ready");
+  assert.deepEqual(logged, []);
+});
+
+Deno.test("A body that breaks off ends the connection and is logged once", () => {
   const { handle, logged } = setUp();
   const whole = frameOf(heartbeatRequest, 4, heartbeat("1"), "client");
   const headerBytes = 17;
-  const longer = joined([whole, Uint8Array.of(0)]);
-  for (let bytes = headerBytes; bytes <= longer.length; bytes++) {
-    if (bytes === whole.length) continue;
-    assert.equal(handle(longer.subarray(0, bytes))?.state, "fatal", `${bytes} bytes`);
+  for (let bytes = headerBytes; bytes < whole.length; bytes++) {
+    assert.equal(handle(whole.subarray(0, bytes))?.state, "fatal", `${bytes} bytes`);
     const { level, api, version, clientId, connection } = logged.pop()!;
     assert.deepEqual({ level, api, version, clientId, connection }, {
       level: "warn",

@@ -1,11 +1,13 @@
 package kaas.tests;
 
+import java.lang.reflect.Field;
 import java.util.Collections;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.internals.Fetcher;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 
@@ -67,7 +69,19 @@ final class Compat {
     if ("earliest".equals(at)) consumer.seekToBeginning(partition);
     else if ("latest".equals(at)) consumer.seekToEnd(partition);
     else throw new UnsupportedOperationException("this client cannot look up timestamps");
+    lookUp(consumer, partition);
     return new long[] {consumer.position(partition), -1};
+  }
+
+  /** What the consumer does itself for a position, less its look at the group's committed offset in front of that. */
+  private static void lookUp(KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition) {
+    try {
+      Field field = KafkaConsumer.class.getDeclaredField("fetcher");
+      field.setAccessible(true);
+      ((Fetcher<?, ?>) field.get(consumer)).updateFetchPositions(Collections.singleton(partition));
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
   }
 
   static Object admin(String op, String bootstrap, Request request) {
