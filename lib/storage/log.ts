@@ -219,6 +219,7 @@ export class PartitionLog {
     try {
       await this.#trimming;
       await this.#settle();
+      await this.#commit.idle();
       await this.#sync.settled();
       if (state.stalled !== null) {
         this.ending = state.stalled.kind === "superseded" ? "superseded" : "stalled";

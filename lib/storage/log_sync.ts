@@ -19,8 +19,6 @@ import type { Segment } from "./segment.ts";
 interface Checkpoint {
   readonly snapshot: Uint8Array;
   readonly place: RecoveryCheckpoint;
-  /** Segments whose aborted transactions may have grown since the last checkpoint. */
-  readonly segments: readonly Segment[];
 }
 
 /** A segment that was just sealed, and the checkpoint of the moment when that happened. */
@@ -190,7 +188,6 @@ export class LogSync {
         highWatermark: logEndOffset,
         leaderEpoch: active.epoch,
       },
-      segments: this.#state.segments.slice(-2),
     };
   }
 
@@ -223,17 +220,15 @@ export class LogSync {
   }
 
   /**
-   * 1. aborted transactions up to the snapshot — a crash after it leaves an older snapshot, whose replay finds them again;
+   * 1. aborted transactions up to the snapshot, also those that an earlier try could not save — a crash after it leaves an older snapshot, whose replay finds them again;
    * 2. snapshot — a crash after it leaves an older checkpoint: a longer scan;
    * 3. checkpoint.
    */
-  async #write({ snapshot, place, segments }: Checkpoint): Promise<void> {
-    const { disk, folder } = this.#state;
+  async #write({ snapshot, place }: Checkpoint): Promise<void> {
+    const { disk, folder, segments } = this.#state;
     await this.#assertLeading();
     const steps = [
-      ...segments.map((segment) => async () => {
-        if (segment.abortedChanged) await segment.saveAborted(disk);
-      }),
+      ...segments.filter((segment) => segment.abortedChanged).map((segment) => () => segment.saveAborted(disk)),
       async () => {
         await writeSnapshot(disk, folder, snapshot);
         this.#snapshotOffset = place.highWatermark;
