@@ -55,7 +55,7 @@ export function planTopic(wish: TopicWish, cluster: ClusterFacts): TopicPlan | R
   if (nameProblem !== null) return refuse(ErrorCode.INVALID_TOPIC_EXCEPTION, nameProblem);
   const alike = cluster.namesLike(collisionKey(wish.name));
   if (alike.includes(wish.name)) {
-    return refuse(ErrorCode.TOPIC_ALREADY_EXISTS, `topic ${wish.name} exists already`);
+    return refuse(ErrorCode.TOPIC_ALREADY_EXISTS, `topic ${wish.name} already exists`);
   }
   if (alike.length > 0) {
     const problem = `topic name ${wish.name} collides with ${alike.join(", ")} ("." and "_" count as the same)`;

@@ -4,10 +4,11 @@
  */
 
 import assert from "node:assert/strict";
-import { brokerIsKaas, type BrokerProcess, startBroker } from "../support/broker_process.ts";
+import { type BrokerProcess, startBroker } from "../support/broker_process.ts";
 import { ClientProcess, type MemberCommand, type Running } from "../support/client_process.ts";
 import { createTopic } from "../support/client_suite.ts";
 import { ownedPartitions, recordsOf } from "../support/group_members.ts";
+import { isServed } from "../support/served_apis.ts";
 import { clientCommand, type Part } from "../support/toolchain.ts";
 
 type Kind = Pick<MemberCommand, "protocol" | "strategy">;
@@ -36,16 +37,6 @@ const kinds: [Part, Kind[]][] = [
   ]],
 ];
 
-/** kaas has one file for each API that it serves. */
-function serves(api: "join_group" | "consumer_group_heartbeat"): boolean {
-  if (!brokerIsKaas) return true;
-  try {
-    return Deno.statSync(new URL(`../../lib/broker/handlers/${api}.ts`, import.meta.url)).isFile;
-  } catch {
-    return false;
-  }
-}
-
 let broker: BrokerProcess;
 const processes = new Map<Part, ClientProcess>();
 const run = Math.random().toString(36).slice(2, 8);
@@ -55,7 +46,7 @@ function processOf(part: Part): ClientProcess {
   return processes.get(part)!;
 }
 
-if (serves("join_group")) {
+if (isServed("join_group")) {
   Deno.test.beforeAll(async () => {
     broker = await startBroker({ settings: { "group.initial.rebalance.delay.ms": "0" } });
   });
@@ -72,7 +63,7 @@ for (const [part, variants] of kinds) {
     Deno.test({
       name: `${part} members (${how}) share a topic, hand it over and resume`,
       ignore: clientCommand(part) === null || clientCommand("franz-go") === null ||
-        !serves(kind.protocol === "consumer" ? "consumer_group_heartbeat" : "join_group"),
+        !isServed(kind.protocol === "consumer" ? "consumer_group_heartbeat" : "join_group"),
       sanitizeOps: false,
       sanitizeResources: false,
       fn: () => shareHandOverAndResume(part, kind),

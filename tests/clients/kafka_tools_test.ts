@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { brokerIsKaas, type BrokerProcess, brokersAreOwned, startBroker, until } from "../support/broker_process.ts";
 import { type KafkaTool, runTool, tool } from "../support/kafka_tools.ts";
+import { isServed } from "../support/served_apis.ts";
 import { clientCommand } from "../support/toolchain.ts";
 
 let broker: BrokerProcess;
@@ -77,7 +78,7 @@ test("kafka-topics says why a topic cannot be created, extended or described", a
     return stdout + stderr;
   };
   assert.match(await attempt("--create", "--topic", topic), /already exists/);
-  assert.match(await attempt("--alter", "--topic", topic, "--partitions", "1"), /already has 1 partition/);
+  assert.match(await attempt("--alter", "--topic", topic, "--partitions", "1"), /has 1 partition/);
   assert.match(
     await attempt("--create", "--topic", topicOf("bad"), "--config", "cleanup.policy=sometimes"),
     /cleanup\.policy|InvalidConfigurationException/,
@@ -212,15 +213,45 @@ test("kafka-delete-records moves the start of the log", async () => {
 
 test("kafka-producer-perf-test writes what it counts", async () => {
   const topic = await createTopic("performance");
-  const printed = await tool("kafka-producer-perf-test", [
+  const printed = await at("kafka-producer-perf-test", [
     ...["--topic", topic, "--num-records", "20000", "--record-size", "200", "--throughput", "-1"],
-    ...["--bootstrap-server", broker.bootstrap],
     ...["--command-property", "compression.type=lz4"],
   ]);
   assert.match(printed, /20000 records sent/);
   const latest = await at("kafka-get-offsets", ["--topic-partitions", `${topic}:0`, "--time", "latest"]);
   assert.equal(latest.trim(), `${topic}:0:20000`);
 });
+
+test("kafka-transactions describes the producers of a partition", async () => {
+  const topic = await createTopic("producers");
+  // Of its own accord the producer is idempotent.
+  await writeLines(topic, ["a\t1", "b\t2"]);
+  const printed = await at("kafka-transactions", ["describe-producers", "--topic", topic, "--partition", "0"]);
+  const [heading, row] = printed.trim().split("\n").map((line) => line.trim().split(/\s+/));
+  const fieldOf = (name: string) => row[heading.indexOf(name)];
+  assert.match(fieldOf("ProducerId"), /^\d+$/);
+  assert.equal(fieldOf("ProducerEpoch"), "0");
+  assert.match(fieldOf("LastSequence"), /^[01]$/);
+  assert.equal(fieldOf("CurrentTransactionStartOffset"), "None");
+});
+
+test("kafka-e2e-latency sees each of its records come back", async () => {
+  const topic = await createTopic("latency");
+  const printed = await at("kafka-e2e-latency", [
+    ...["--topic", topic, "--num-records", "200", "--producer-acks", "all", "--record-size", "100"],
+  ]);
+  assert.match(printed, /Avg latency: \d/);
+}, !isServed("offset_commit"));
+
+test("kafka-consumer-perf-test reads by group what kafka-producer-perf-test wrote", async () => {
+  const topic = await createTopic("perf", "--partitions", "3");
+  await at("kafka-producer-perf-test", [
+    ...["--topic", topic, "--num-records", "20000", "--record-size", "200", "--throughput", "-1"],
+  ]);
+  const printed = await at("kafka-consumer-perf-test", ["--topic", topic, "--num-records", "20000"]);
+  const [heading, row] = printed.trim().split("\n").slice(-2).map((line) => line.split(", "));
+  assert.equal(row[heading.indexOf("data.consumed.in.nMsg")], "20000");
+}, !isServed("join_group"));
 
 test("kafka-dump-log reads a segment, whose batches are as Kafka writes them", async () => {
   const topic = await createTopic("dump");
