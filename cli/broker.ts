@@ -4,7 +4,7 @@
  */
 
 import { Command, Option } from "@commander-js/extra-typings";
-import type { RunningBroker } from "../lib/broker/broker.ts";
+import type { RunningBroker } from "../lib/broker/start_broker.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLogger, errorText, type Logger } from "../lib/observability/logger.ts";
 import { resolveSettings, type StartSettings } from "./broker_settings.ts";
@@ -85,7 +85,7 @@ async function serve(settings: StartSettings, { terminal, nextStopSignal, giveUp
     write: terminal.out,
   });
   const stopSignal = nextStopSignal();
-  const { startBroker } = await import("../lib/broker/broker.ts");
+  const { startBroker } = await import("../lib/broker/start_broker.ts");
   await giveUp("env");
   let broker: RunningBroker;
   try {
@@ -94,8 +94,13 @@ async function serve(settings: StartSettings, { terminal, nextStopSignal, giveUp
     throw new CommandFailure(`cannot start: ${errorText(error)}`);
   }
   sayStarted(broker, settings, logger);
-  const signal = await stopSignal;
-  logger.info("stopping", { signal });
+  const superseded = broker.superseded.then((reason) => ({ reason }));
+  const ending = await Promise.race([stopSignal.then((signal) => ({ signal })), superseded]);
+  if ("reason" in ending) {
+    logger.error("stopping: this broker may not acknowledge anything any more", ending);
+    return false;
+  }
+  logger.info("stopping", ending);
   try {
     await broker.stop();
   } catch (error) {

@@ -57,7 +57,9 @@ export type SessionOutcome =
   | { readonly kind: "refused"; readonly errorCode: ErrorCode };
 
 /** Key of a partition in a session; names and ids never meet in one session version. */
-export function sessionKey(p: { readonly topic: string; readonly topicId: string; readonly partition: number }): string {
+export function sessionKey(
+  p: { readonly topic: string; readonly topicId: string; readonly partition: number },
+): string {
   return `${p.topic}\0${p.topicId}\0${p.partition}`;
 }
 

@@ -32,5 +32,7 @@ Deno.test("assignAllTo drops partitions that are no longer on the volume and kee
 });
 
 Deno.test("parseAssignment refuses what is not an assignment", () => {
-  assert.throws(() => parseAssignment({ partitions: [{ topic: "t", partition: -1, broker: "x", epoch: 0, role: "" }] }));
+  assert.throws(() =>
+    parseAssignment({ partitions: [{ topic: "t", partition: -1, broker: "x", epoch: 0, role: "" }] })
+  );
 });

@@ -1,0 +1,40 @@
+/**
+ * One broker: what its request handlers work with.
+ */
+import type { Clock, Random } from "../clock.ts";
+import type { Disk } from "../disk/disk.ts";
+import type { Logger } from "../observability/logger.ts";
+import type { BrokerConfig } from "./broker_config.ts";
+import type { ConfigStore } from "./config_store.ts";
+import type { FetchSessionCache } from "./fetch_session.ts";
+import type { ListenerInfo } from "./handler.ts";
+import type { Partitions } from "./partitions.ts";
+import type { ProducerIds } from "./producer_ids.ts";
+import type { Topics } from "./topics.ts";
+
+/** Whether this process may still acknowledge anything (its session with the volume is alive). */
+export interface Tenure {
+  isValid(): boolean;
+}
+
+/** What handlers see of the running broker. */
+export interface Broker {
+  readonly nodeId: number;
+  readonly clusterId: string;
+  readonly config: BrokerConfig;
+  /** Keeps what is altered in `config` while the broker runs. */
+  readonly configStore: ConfigStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly disk: Disk;
+  /** Where topics are kept. */
+  readonly dataFolders: readonly string[];
+  readonly logger: Logger;
+  readonly tenure: Tenure;
+  readonly topics: Topics;
+  readonly partitions: Partitions;
+  readonly producerIds: ProducerIds;
+  readonly fetchSessions: FetchSessionCache;
+  /** The listeners with the addresses that clients are told. */
+  readonly listeners: readonly ListenerInfo[];
+}

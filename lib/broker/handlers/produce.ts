@@ -1,0 +1,235 @@
+/**
+ * Produce (0–13): appends one batch per partition, and answers when all of them are durable.
+ *
+ * The order is fixed when `handle` returns: every append of the request is in its log then, and the frame's bytes are no
+ * longer needed. The reply follows when the syncs that cover the appends are over (acks 1 and −1 alike), or when the
+ * request's timeout is (REQUEST_TIMED_OUT; a retry of an idempotent producer is then recognised). acks=0 has no reply.
+ *
+ * Versions: 0–2 carry message sets of magic 0 and 1; 3 record batches; 7 zstd; 8 errors per record; 10 the current leader;
+ * 13 topic ids.
+ */
+import { ErrorCode } from "../../errors.ts";
+import {
+  type ProduceRequest,
+  produceRequest,
+  type ProduceResponse,
+  produceResponse,
+} from "../../protocol/messages/produce.ts";
+import { isTransactional } from "../../records/batch.ts";
+import type { ProducedOutcome, RecordError } from "../../records/validate.ts";
+import type { PartitionLog } from "../../storage/log.ts";
+import type { Broker } from "../broker.ts";
+import { CloseConnection, type Handler, later, type Reply, type RequestContext } from "../handler.ts";
+import { currentLeader, nodeEndpoints, type WithLeader } from "../leader_hint.ts";
+import { prepareBatch } from "../prepare_batch.ts";
+import type { Partition } from "../partitions.ts";
+import type { Topic } from "../topics.ts";
+
+type PartitionData = ProduceRequest["topicData"][number]["partitionData"][number];
+type PartitionReply = ProduceResponse["responses"][number]["partitionResponses"][number];
+
+/** A partition's part of the request after its append. */
+interface Appended {
+  readonly reply: PartitionReply;
+  /** Set where the reply has to wait for a sync. */
+  readonly pending: { readonly log: PartitionLog; readonly ticket: number } | null;
+}
+
+/** Serves Produce. */
+export function produceHandler(broker: Broker): Handler<ProduceRequest, ProduceResponse> {
+  return {
+    request: produceRequest,
+    response: produceResponse,
+    handle: (request, context) => new Production(broker, request, context).run(),
+  };
+}
+
+/** One Produce request. */
+class Production {
+  readonly #responses: ProduceResponse["responses"] = [];
+  readonly #pending: { reply: PartitionReply; log: PartitionLog; ticket: number }[] = [];
+
+  constructor(
+    private readonly broker: Broker,
+    private readonly request: ProduceRequest,
+    private readonly context: RequestContext,
+  ) {}
+
+  run(): Reply<ProduceResponse> | Promise<Reply<ProduceResponse>> {
+    const logs = this.#openLogs();
+    return logs === null ? this.#appendAll(null) : logs.then((opened) => this.#appendAll(opened));
+  }
+
+  /** Opens the partitions that are not open yet, all at once; null where nothing has to be waited for. */
+  #openLogs(): Promise<Map<Partition, PartitionLog | ErrorCode>> | null {
+    let opening: Promise<[Partition, PartitionLog | ErrorCode]>[] | null = null;
+    for (const topicData of this.request.topicData) {
+      const topic = this.#topicOf(topicData);
+      if (topic === undefined) continue;
+      for (const { index } of topicData.partitionData) {
+        const partition = this.broker.partitions.get(topic.name, index);
+        const log = partition?.log();
+        if (partition !== undefined && log instanceof Promise) {
+          (opening ??= []).push(log.then((opened) => [partition, opened]));
+        }
+      }
+    }
+    return opening && Promise.all(opening).then((opened) => new Map(opened));
+  }
+
+  #appendAll(opened: Map<Partition, PartitionLog | ErrorCode> | null): Reply<ProduceResponse> {
+    let failed = false;
+    for (const topicData of this.request.topicData) {
+      const topic = this.#topicOf(topicData);
+      const partitionResponses: PartitionReply[] = [];
+      for (const data of topicData.partitionData) {
+        const { reply, pending } = this.#append(topic, data, opened);
+        partitionResponses.push(reply);
+        if (pending !== null) this.#pending.push({ reply, ...pending });
+        failed ||= reply.errorCode !== 0;
+      }
+      this.#responses.push({ name: topicData.name, topicId: topicData.topicId, partitionResponses });
+    }
+    if (this.request.acks === 0) {
+      // No reply can carry an error: the closed connection tells the producer to look again.
+      if (failed) throw new CloseConnection("a produce request with acks=0 failed");
+      return null;
+    }
+    return this.#pending.length === 0 ? this.#reply() : later(this.#whenDurable());
+  }
+
+  #topicOf({ name, topicId }: { readonly name: string; readonly topicId: string }): Topic | undefined {
+    return this.context.apiVersion >= 13 ? this.broker.topics.getById(topicId) : this.broker.topics.get(name);
+  }
+
+  #append(
+    topic: Topic | undefined,
+    data: PartitionData,
+    opened: Map<Partition, PartitionLog | ErrorCode> | null,
+  ): Appended {
+    const { acks, transactionalId } = this.request;
+    if (acks !== 0 && acks !== 1 && acks !== -1) return refuse(data, ErrorCode.INVALID_REQUIRED_ACKS);
+    if (topic === undefined) return refuse(data, this.#unknownTopic());
+    const partition = this.broker.partitions.get(topic.name, data.index);
+    if (partition === undefined) return refuse(data, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+    const log = opened?.get(partition) ?? partition.log();
+    if (log instanceof Promise) return this.#refuseMoved(data, partition, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+    if (typeof log === "number") return this.#refuseMoved(data, partition, log);
+    const nowMs = this.broker.clock.wallMs();
+    const prepared: ProducedOutcome = prepareBatch(data.records, topic, data.index, {
+      apiVersion: this.context.apiVersion,
+      nowMs,
+    });
+    if (prepared.kind === "refused") {
+      return refuse(data, prepared.errorCode, prepared.message, prepared.recordErrors);
+    }
+    if (transactionalId !== null || isTransactional(prepared.batch)) {
+      return refuse(data, ErrorCode.INVALID_TXN_STATE, "This broker does not serve transactions");
+    }
+    const outcome = log.append(prepared.batch, nowMs);
+    if (outcome.kind === "refused") {
+      if (outcome.errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER) {
+        return this.#refuseMoved(data, partition, outcome.errorCode);
+      }
+      return refuse(data, outcome.errorCode, outcome.message);
+    }
+    const reply = replyOf(data.index, ErrorCode.NONE);
+    reply.baseOffset = outcome.baseOffset;
+    reply.logStartOffset = log.logStartOffset;
+    if (outcome.kind === "appended") {
+      reply.logAppendTimeMs = outcome.logAppendTimeMs;
+      partition.appendedBytes += prepared.batch.length;
+    }
+    return { reply, pending: acks === 0 ? null : { log, ticket: outcome.ticket } };
+  }
+
+  #unknownTopic(): ErrorCode {
+    return this.context.apiVersion >= 13 ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+  }
+
+  #refuseMoved(data: PartitionData, partition: Partition, errorCode: ErrorCode): Appended {
+    const refused = refuse(data, errorCode);
+    if (errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER) {
+      refused.reply.currentLeader = currentLeader(this.broker, partition);
+    }
+    return refused;
+  }
+
+  /** Waits for all syncs together, at most for the request's timeout. */
+  async #whenDurable(): Promise<ProduceResponse> {
+    let timedOut = false;
+    const timeout = new Promise<void>((resolve) => {
+      const timer = this.broker.clock.schedule(Math.max(this.request.timeoutMs, 0), () => {
+        timedOut = true;
+        resolve();
+      });
+      Promise.all(this.#pending.map((waiting) => this.#settle(waiting, () => timedOut))).then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+    await timeout;
+    if (timedOut) {
+      for (const { reply } of this.#pending) {
+        if (!this.#settled.has(reply)) fail(reply, ErrorCode.REQUEST_TIMED_OUT);
+      }
+    }
+    return this.#reply();
+  }
+
+  readonly #settled = new Set<PartitionReply>();
+
+  /** An acknowledgement counts only if this broker could still lead after the sync had returned. */
+  async #settle(
+    { reply, log, ticket }: { readonly reply: PartitionReply; readonly log: PartitionLog; readonly ticket: number },
+    isLate: () => boolean,
+  ): Promise<void> {
+    const errorCode = await log.durable(ticket);
+    if (isLate()) return;
+    this.#settled.add(reply);
+    if (errorCode !== ErrorCode.NONE) fail(reply, errorCode);
+    else if (!this.broker.tenure.isValid()) fail(reply, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+  }
+
+  #reply(): ProduceResponse {
+    return {
+      responses: this.#responses,
+      throttleTimeMs: 0,
+      nodeEndpoints: nodeEndpoints(this.broker, this.context, this.#leaderHints()),
+    };
+  }
+
+  *#leaderHints(): Iterable<WithLeader> {
+    for (const { partitionResponses } of this.#responses) yield* partitionResponses;
+  }
+}
+
+function replyOf(index: number, errorCode: ErrorCode): PartitionReply {
+  return {
+    index,
+    errorCode,
+    baseOffset: -1,
+    logAppendTimeMs: -1,
+    logStartOffset: -1,
+    recordErrors: [],
+    errorMessage: null,
+    currentLeader: { leaderId: -1, leaderEpoch: -1 },
+  };
+}
+
+function refuse(data: PartitionData, errorCode: ErrorCode, message?: string, recordErrors?: RecordError[]): Appended {
+  const reply = replyOf(data.index, errorCode);
+  reply.errorMessage = message ?? null;
+  for (const { batchIndex, message } of recordErrors ?? []) {
+    reply.recordErrors.push({ batchIndex, batchIndexErrorMessage: message });
+  }
+  return { reply, pending: null };
+}
+
+/** Turns a reply that was to be a success into a refusal. */
+function fail(reply: PartitionReply, errorCode: ErrorCode): void {
+  reply.errorCode = errorCode;
+  reply.baseOffset = -1;
+  reply.logAppendTimeMs = -1;
+  reply.logStartOffset = -1;
+}
