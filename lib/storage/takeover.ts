@@ -268,6 +268,8 @@ async function activeSegment(takeover: Takeover, kept: readonly Segment[], exten
   const { disk, folder, leaderEpoch, resources } = takeover;
   const last = kept.at(-1);
   if (last !== undefined && last.epoch === leaderEpoch && last.endOffset === extent.logEndOffset) {
+    await last.file.drain(); // it may be open for reading only: what lay behind it was damaged
+    last.file = SegmentFile.existing(disk, resources.handles, last.logPath, "write");
     if (last.firstTimestamp < 0 && last.sizeBytes >= HEADER_BYTES) {
       const header = new Uint8Array(HEADER_BYTES);
       await last.file.read(0, header);

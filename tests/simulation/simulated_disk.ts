@@ -30,6 +30,8 @@ import type { SeededRandom } from "./seeded_random.ts";
 import { type DiskAccess, fail, type FaultRates, LogLine, NO_FAULTS, SimulatedHandle } from "./simulated_handle.ts";
 import { FileNode, FolderNode, Volume } from "./simulated_volume.ts";
 
+/** No schedule needs so many calls of one start of the machine. */
+const ENDLESS_CALLS = 200_000;
 /** A program that has not called for this many turns of the event loop waits for something else than the disk. */
 const IDLE_TURNS = 40;
 
@@ -279,6 +281,7 @@ export class SimulatedDisk implements Disk {
   #begin(operation: string, path: string, detail: string): { line: LogLine; number: number } {
     if (this.#crashed) throw new DiskError("io", operation, path, { cause: new Error("the machine stopped") });
     const number = ++this.operations;
+    assert(number < ENDLESS_CALLS, `${number} calls: something never ends`);
     const line = new LogLine(`${this.#starts}.${number}`, operation, path, detail);
     this.#journal.push(line);
     return { line, number };

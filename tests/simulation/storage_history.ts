@@ -78,9 +78,10 @@ export class History {
     return this.#committed;
   }
 
-  /** A log took a batch; its bytes are copied. */
+  /** A log took a batch; its bytes are copied. One that is equal to a refused one in all bytes is the same batch. */
   appended(batch: Uint8Array, { fenced, produced, refused = false }: Appending): Sent {
-    const sent: Sent = {
+    const known = this.#sent.get(baseOffset(batch))?.find((sent) => isEqual(sent.bytes, batch));
+    const sent: Sent = known ?? {
       bytes: batch.slice(),
       baseOffset: baseOffset(batch),
       nextOffset: nextOffset(batch),
@@ -91,7 +92,7 @@ export class History {
     if (!refused && !fenced) this.#uncommitted.push(sent);
     const there = this.#sent.get(sent.baseOffset);
     if (there === undefined) this.#sent.set(sent.baseOffset, [sent]);
-    else there.push(sent);
+    else if (known === undefined) there.push(sent);
     return sent;
   }
 

@@ -389,6 +389,22 @@ storageTest("a takeover writes anew what a failed sync may have lost, before it 
   await again.relinquish();
 });
 
+storageTest("a segment of the same epoch is written on although damaged ones lay behind it", async (bench) => {
+  const log = await bench.takeOver(1, { segmentBytes: 300 });
+  for (let i = 0; i < 6; i++) await produce(log, batchOf(1));
+  await bench.kill(log);
+  const [first, second] = bench.names().filter((name) => name.endsWith(".log"));
+  assert.ok(second !== undefined);
+  truncateBy(bench.path(first), 1);
+  for (const name of ["recovery-checkpoint.json", "manifest.json"]) Deno.removeSync(bench.path(name));
+  const again = await bench.takeOver(1, { segmentBytes: 300 });
+  const end = again.logEndOffset;
+  assert.ok(end > 0 && end < 6);
+  assert.equal((await produce(again, batchOf(1))).baseOffset, end);
+  assert.deepEqual(await offsetsOf(again), numbers(0, end + 1));
+  await again.relinquish();
+});
+
 storageTest("a takeover that a crash ends at any operation is completed by the next one", async (bench) => {
   const name = await killedLog(bench, 6);
   const path = bench.path(name);
