@@ -25,6 +25,7 @@ import {
   type FileStat,
   type OpenMode,
 } from "../../lib/disk/disk.ts";
+import { assert } from "../../lib/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 import { type DiskAccess, fail, type FaultRates, LogLine, NO_FAULTS, SimulatedHandle } from "./simulated_handle.ts";
