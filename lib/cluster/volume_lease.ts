@@ -14,7 +14,7 @@
  */
 import * as z from "zod";
 import { type Clock, sleep, type Timer } from "../clock.ts";
-import { replaceJson, readJson } from "../disk/atomic_replace.ts";
+import { readJson, replaceJson } from "../disk/atomic_replace.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
 
 const leaseSchema = z.looseObject({
