@@ -4,6 +4,7 @@ import { baseOffset, crc, leaderEpoch, maxTimestamp, sizeInBytes } from "../../.
 import { createResources } from "../../../lib/storage/resources.ts";
 import { validateProduced } from "../../../lib/records/validate.ts";
 import { append, batchOf, batchOfBytes, consume, failing, offsetsOf, produce, read, storageTest } from "./support.ts";
+import { openBelow } from "../../support/open_descriptors.ts";
 
 storageTest("a log assigns offsets and epoch itself, whatever the producer wrote", async (bench) => {
   const log = await bench.takeOver(3);
@@ -325,16 +326,7 @@ storageTest(
 );
 
 storageTest("the process holds no descriptor of a partition that it relinquished or abandoned", async (bench) => {
-  const open = () => {
-    const links = [...Deno.readDirSync("/proc/self/fd")].map(({ name }) => {
-      try {
-        return Deno.readLinkSync(`/proc/self/fd/${name}`);
-      } catch {
-        return ""; // the descriptor of this very listing
-      }
-    });
-    return links.filter((link) => link.startsWith(bench.folder));
-  };
+  const open = () => openBelow(bench.folder);
   for (const [epoch, ending] of [[1, "relinquish"], [2, "abandon"]] as const) {
     const log = await bench.takeOver(epoch, { segmentBytes: 1_000 }, {
       resources: createResources({ recentBytes: -1 }),
