@@ -220,8 +220,8 @@ export const servedBrokerSettings = named({
   "producer.id.expiration.check.interval.ms": int(
     600000,
     atLeast(1),
-    "Time between two looks for expired producer ids.",
-    low,
+    "Time between two looks for expired producer ids. Here they are looked at whenever their state is used.",
+    { ...low, effect: "accepted" },
   ),
   "producer.id.expiration.ms": int(
     86400000,
@@ -232,8 +232,8 @@ export const servedBrokerSettings = named({
   "queued.max.requests": int(
     500,
     atLeast(1),
-    "Most requests of one connection that are being worked on at a time; further ones wait in the network.",
-    high,
+    "Kafka's bound on waiting requests. Here a connection has at most 100 that are worked on; further ones wait in the network.",
+    { ...high, effect: "accepted" },
   ),
   "request.timeout.ms": int(30000, atLeast(1), "How long one broker waits for another's answer.", high),
   "socket.listen.backlog.size": int(50, atLeast(1), "Connections that may wait to be accepted."),

@@ -17,6 +17,8 @@ import { createResources } from "../storage/resources.ts";
 import { FolderTopicStore } from "../storage/topic_store.ts";
 import type { Broker } from "./broker.ts";
 import type { BrokerConfig } from "./broker_config.ts";
+import { isBrokerSettingName } from "./config_definitions.ts";
+import { unservedSettings } from "./config_definitions_unserved.ts";
 import { ConfigStore } from "./config_store.ts";
 import { connectionServices } from "./connection.ts";
 import { connectionLimitsOf, ConnectionRegistry } from "./connection_registry.ts";
@@ -89,6 +91,7 @@ async function takeVolumeAndServe(
   listeners: readonly BrokerListener[],
 ): Promise<RunningBroker> {
   const { disk, clock, random } = { disk: realDisk, clock: systemClock, random: systemRandom };
+  warnOfUnserved(config, logger);
   const [dataFolder] = config.get("log.dirs") ?? config.get("log.dir");
   const clusterFolder = `${dataFolder}/__cluster`;
   const nodeId = nodeIdOf(config, machine.host);
@@ -192,6 +195,14 @@ async function takeVolumeAndServe(
     const schedule = () => timer = clock.schedule(intervalMs, () => void run().finally(schedule));
     schedule();
     return () => timer.cancel();
+  }
+}
+
+/** Whoever sets what nothing obeys is told. */
+function warnOfUnserved(config: BrokerConfig, logger: Logger): void {
+  for (const [missing, names] of Object.entries(unservedSettings)) {
+    const given = names.filter((name) => isBrokerSettingName(name) && config.layersOf(name)[0]?.layer === "static");
+    if (given.length > 0) logger.warn("settings without effect", { settings: given.join(","), missing });
   }
 }
 

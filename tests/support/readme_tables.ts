@@ -6,11 +6,17 @@
 import type { Broker } from "../../lib/broker/broker.ts";
 import { brokerSettings } from "../../lib/broker/config_definitions.ts";
 import { formatSetting, type Setting } from "../../lib/broker/config_definitions_setting.ts";
+import { unservedFeatureOf, unservedSettings } from "../../lib/broker/config_definitions_unserved.ts";
 import { handlersOf } from "../../lib/broker/handlers/table.ts";
 
 /** The generated parts by the name in their markers. */
 export function generatedParts(): Record<string, string> {
-  return { "apis": apiTable(), "settings": settingsTable(), "accepted settings": acceptedSettings() };
+  return {
+    "apis": apiTable(),
+    "settings": settingsTable(),
+    "unserved settings": unservedList(),
+    "accepted settings": acceptedSettings(),
+  };
 }
 
 /** README text with each generated part put between its markers. @throws if a marker is missing */
@@ -37,12 +43,20 @@ function apiTable(): string {
 }
 
 function settingsTable(): string {
-  const rows = settings("applied").map((setting) => {
+  const served = settings("applied").filter(({ name }) => unservedFeatureOf(name) === null);
+  const rows = served.map((setting) => {
     const value = formatSetting(setting);
     return `| \`${setting.name}\` | ${value === null ? "not set" : value === "" ? "empty" : `\`${value}\``} | ` +
       `${setting.doc.replaceAll("|", "\\|")} |\n`;
   });
   return `| setting | default | what it does |\n|---|---|---|\n${rows.join("")}`;
+}
+
+function unservedList(): string {
+  const lines = Object.entries(unservedSettings).map(([feature, names]) =>
+    `- ${feature}: ${names.map((name) => `\`${name}\``).join(", ")}\n`
+  );
+  return lines.join("");
 }
 
 function acceptedSettings(): string {

@@ -1,0 +1,78 @@
+/**
+ * Settings of features that this version does not have yet. They are checked, kept and shown to clients like any other, so
+ * that files and tools of a Kafka broker can be used, but nothing obeys them; whoever sets one is told so.
+ */
+
+/** Names of broker and topic settings, by the feature that is missing. */
+const unserved: Readonly<Record<string, readonly string[]>> = {
+  "retention by time and size": [
+    "retention.ms",
+    "retention.bytes",
+    "log.retention.ms",
+    "log.retention.minutes",
+    "log.retention.hours",
+    "log.retention.bytes",
+    "log.retention.check.interval.ms",
+  ],
+  "compaction": [
+    "delete.retention.ms",
+    "max.compaction.lag.ms",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "log.cleaner.backoff.ms",
+    "log.cleaner.dedupe.buffer.size",
+    "log.cleaner.delete.retention.ms",
+    "log.cleaner.enable",
+    "log.cleaner.io.buffer.load.factor",
+    "log.cleaner.io.buffer.size",
+    "log.cleaner.io.max.bytes.per.second",
+    "log.cleaner.max.compaction.lag.ms",
+    "log.cleaner.min.cleanable.ratio",
+    "log.cleaner.min.compaction.lag.ms",
+  ],
+  "compression levels": [
+    "compression.gzip.level",
+    "compression.zstd.level",
+  ],
+  "consumer groups": [
+    "group.consumer.assignors",
+    "group.consumer.heartbeat.interval.ms",
+    "group.consumer.max.heartbeat.interval.ms",
+    "group.consumer.max.session.timeout.ms",
+    "group.consumer.max.size",
+    "group.consumer.migration.policy",
+    "group.consumer.min.heartbeat.interval.ms",
+    "group.consumer.min.session.timeout.ms",
+    "group.consumer.session.timeout.ms",
+    "group.coordinator.rebalance.protocols",
+    "group.initial.rebalance.delay.ms",
+    "group.max.session.timeout.ms",
+    "group.max.size",
+    "group.min.session.timeout.ms",
+    "offset.metadata.max.bytes",
+    "offsets.commit.timeout.ms",
+    "offsets.retention.check.interval.ms",
+    "offsets.retention.minutes",
+  ],
+  "transactions": [
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    "transaction.max.timeout.ms",
+    "transaction.remove.expired.transaction.cleanup.interval.ms",
+    "transactional.id.expiration.ms",
+  ],
+  "several brokers": [
+    "broker.heartbeat.interval.ms",
+    "controlled.shutdown.enable",
+    "request.timeout.ms",
+  ],
+};
+
+const featureOf = new Map(Object.entries(unserved).flatMap(([feature, names]) => names.map((name) => [name, feature])));
+
+/** What this version lacks to obey a setting; null where it obeys it, or where no version would. */
+export function unservedFeatureOf(name: string): string | null {
+  return featureOf.get(name) ?? null;
+}
+
+/** All such settings by feature. */
+export const unservedSettings: Readonly<Record<string, readonly string[]>> = unserved;
