@@ -77,7 +77,8 @@ async function readConfig(path: string, byFlag: boolean, context: CommandContext
 }
 
 /** Starts the broker and serves until it is told to stop. Resolves to whether it stopped cleanly. */
-async function serve(settings: StartSettings, { terminal, nextStopSignal, giveUp }: CommandContext): Promise<boolean> {
+async function serve(settings: StartSettings, context: CommandContext): Promise<boolean> {
+  const { terminal, nextStopSignal, giveUp, reportUnhandled } = context;
   const logger = createLogger({
     level: settings.logLevel,
     format: settings.logFormat ?? (terminal.outIsTerminal ? "text" : "json"),
@@ -85,6 +86,7 @@ async function serve(settings: StartSettings, { terminal, nextStopSignal, giveUp
     write: terminal.out,
   });
   const stopSignal = nextStopSignal();
+  reportUnhandled((error) => logger.error("unexpected failure; please report it", { error }));
   const { startBroker } = await import("../lib/broker/start_broker.ts");
   await giveUp("env");
   let broker: RunningBroker;

@@ -21,4 +21,9 @@ export interface CommandContext {
   readonly giveUp: (...rights: ("env" | "net" | "write" | "sys")[]) => Promise<void>;
   /** Waits for the signals that stop a broker; the second one ends the process at once. */
   readonly nextStopSignal: () => Promise<string>;
+  /**
+   * From now on a failure that no code expected is handed to `report` instead of ending the process: one request's bug must
+   * not take all partitions down.
+   */
+  readonly reportUnhandled: (report: (error: unknown) => void) => void;
 }

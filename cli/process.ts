@@ -20,6 +20,7 @@ export async function startProcess(): Promise<never> {
       for (const name of rights) await Deno.permissions.revoke({ name });
     },
     nextStopSignal,
+    reportUnhandled,
   };
   Deno.exit(await runCommandLine(Deno.args, context));
 }
@@ -34,5 +35,16 @@ function nextStopSignal(): Promise<string> {
         resolve(signal);
       });
     }
+  });
+}
+
+function reportUnhandled(report: (error: unknown) => void): void {
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    report(event.reason);
+  });
+  globalThis.addEventListener("error", (event) => {
+    event.preventDefault();
+    report(event.error);
   });
 }

@@ -121,3 +121,28 @@ function hasScript(): boolean {
   return new Deno.Command("bash", { args: ["-c", "script --version"], stdout: "null", stderr: "null" }).outputSync()
     .success;
 }
+
+Deno.test("a failure that no code expected is reported, and the process goes on", () => {
+  const script = `
+    import { startProcess } from ${JSON.stringify(new URL("../../../cli/process.ts", import.meta.url).href)};
+    setTimeout(() => Promise.reject(new Error("nobody waits for this")), 500);
+    setTimeout(() => Deno.kill(Deno.pid, "SIGTERM"), 1000);
+    await startProcess();
+  `;
+  const folder = Deno.makeTempDirSync();
+  try {
+    Deno.writeTextFileSync(`${folder}/main.ts`, script);
+    const config = new URL("../../../deno.json", import.meta.url).pathname;
+    const { code, stdout, stderr } = new Deno.Command(Deno.execPath(), {
+      args: ["run", "--allow-all", "--no-check", "--config", config, `${folder}/main.ts`, "broker"].concat(
+        ["--data", `${folder}/data`, "--listen", "127.0.0.1:0"],
+      ),
+    }).outputSync();
+    const log = new TextDecoder().decode(stdout);
+    assert.match(log, /unexpected failure.*nobody waits for this/);
+    assert.match(log, /"message":"stopped"/);
+    assert.equal(code, 0, new TextDecoder().decode(stderr));
+  } finally {
+    Deno.removeSync(folder, { recursive: true });
+  }
+});

@@ -26,6 +26,7 @@ export async function run(args: readonly string[], context: Partial<CommandConte
     readTextFile: (path) => Promise.reject(new Error(`no file ${path}`)),
     giveUp: () => Promise.resolve(),
     nextStopSignal: () => Promise.reject(new Error("no signal in this test")),
+    reportUnhandled: () => {},
     ...context,
   });
   return { code, out, err };
