@@ -220,7 +220,8 @@ export class LogSync {
   }
 
   /**
-   * 1. aborted transactions up to the snapshot, also those that an earlier try could not save — a crash after it leaves an older snapshot, whose replay finds them again;
+   * 1. aborted transactions up to the snapshot, also those that an earlier try could not save — a crash after it leaves
+   *    an older snapshot, whose replay finds them again, or drops them where their markers are lost;
    * 2. snapshot — a crash after it leaves an older checkpoint: a longer scan;
    * 3. checkpoint.
    */

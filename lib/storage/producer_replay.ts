@@ -48,7 +48,10 @@ export class ProducerReplay {
   /** The aborted transactions of a segment that is about to be read, without those that will be met again. */
   async prepare(disk: Disk, segment: Segment): Promise<void> {
     segment.aborted ??= AbortedTransactions.decode(await disk.readFile(segment.abortedPath));
+    const { count } = segment.aborted;
     segment.aborted.truncate(this.from);
+    // The file may name transactions whose markers a crash has taken: it must not keep them.
+    if (segment.aborted.count < count) segment.abortedChanged = true;
   }
 
   /** Takes in the batch at `start`; one that is in already is passed over. */
@@ -110,7 +113,9 @@ export class ProducerReplay {
     if (marker === null) return;
     const commits = marker.result === "commit";
     const aborted = this.producers.recordMarker({ ...marker, commits }, baseOffset(bytes, start), this.#input.nowMs);
-    if (aborted !== null) segment.aborted?.add(aborted);
+    if (aborted === null || segment.aborted === null) return;
+    segment.aborted.add(aborted);
+    segment.abortedChanged = true;
   }
 
   #logStart(): number {

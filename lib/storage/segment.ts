@@ -46,7 +46,7 @@ export class Segment {
   indexes: SegmentIndexes | null = null;
   /** Null while they are not in memory; empty when the segment has no such file. */
   aborted: AbortedTransactions | null = null;
-  /** Whether `aborted` holds more than its file. */
+  /** Whether `aborted` holds something else than its file. */
   abortedChanged = false;
   corruptRanges: CorruptRange[] = [];
   /** The handle that sealed segments are read by, and the active one is written by. */

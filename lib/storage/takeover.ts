@@ -308,7 +308,7 @@ async function writeSideFiles(
   { logEndOffset }: LogExtent,
 ): Promise<void> {
   for (const segment of kept) {
-    if (segment.aborted !== null && segment.aborted.count > 0) await segment.saveAborted(disk);
+    if (segment.abortedChanged) await segment.saveAborted(disk);
   }
   await writeSnapshot(disk, folder, encodeSnapshot(scan.producers, { offset: logEndOffset, leaderEpoch }));
   await writeCheckpoint(disk, folder, {

@@ -135,6 +135,8 @@ export class History {
 
   /** Holds the whole log, as it was read from its start to its end, against all rules. */
   check(log: readonly Uint8Array[], offsets: Offsets): void {
+    // Only what was below the high watermark can have been deleted.
+    this.#committed.push(...this.#uncommitted.filter((sent) => sent.nextOffset <= offsets.logStartOffset));
     this.#uncommitted = [];
     this.observe(offsets);
     const found = this.#identify(log, offsets);
