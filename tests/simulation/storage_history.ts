@@ -116,6 +116,11 @@ export class History {
     demand(logStartOffset >= this.#logStartOffset, `log start fell from ${this.#logStartOffset} to ${logStartOffset}`);
     this.#highWatermark = highWatermark;
     this.#logStartOffset = logStartOffset;
+    this.commit(highWatermark);
+  }
+
+  /** The leader's high watermark has reached an offset. */
+  commit(highWatermark: number): void {
     while (this.#uncommitted.length > 0 && this.#uncommitted[0].nextOffset <= highWatermark) {
       this.#committed.push(this.#uncommitted.shift()!);
     }
@@ -135,8 +140,6 @@ export class History {
 
   /** Holds the whole log, as it was read from its start to its end, against all rules. */
   check(log: readonly Uint8Array[], offsets: Offsets): void {
-    // Only what was below the high watermark can have been deleted.
-    this.#committed.push(...this.#uncommitted.filter((sent) => sent.nextOffset <= offsets.logStartOffset));
     this.#uncommitted = [];
     this.observe(offsets);
     const found = this.#identify(log, offsets);

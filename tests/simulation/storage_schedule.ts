@@ -135,9 +135,10 @@ export async function runSchedule(
   };
   const world = await World.create({ random, config, flaws: options.flaws });
   try {
+    const silent = random.pick([0.1, 0.3, 0.7]);
     const weights = Object.entries(WEIGHTS).map(([name, weight]) => ({
       name,
-      weight: random.chance(0.25) ? 0 : weight * random.next(),
+      weight: random.chance(silent) ? 0 : weight * random.next(),
     }));
     for (let i = random.between(20, 80); i > 0; i--) {
       const name = draw(weights, random);

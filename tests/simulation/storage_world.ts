@@ -125,9 +125,11 @@ export class World {
       return false;
     }
     for (const zombie of this.zombies) zombie.deposed = true;
-    this.leader = { log, disk: this.disk, registry, mayAcknowledge: true, deposed: false };
+    const leader = { log, disk: this.disk, registry, mayAcknowledge: true, deposed: false };
+    this.leader = leader;
+    log.onHighWatermark(() => leader.mayAcknowledge && this.history.commit(log.highWatermark));
     this.note(`leads ${JSON.stringify(offsetsOf(log))} ${JSON.stringify(log.report.notes)}`);
-    await this.#check(this.leader);
+    await this.#check(leader);
     return true;
   }
 
