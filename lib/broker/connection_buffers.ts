@@ -7,9 +7,9 @@
 
 const SMALLEST_BYTES = 128 * 1024;
 /** Larger buffers are made for one frame and forgotten. */
-export const LARGEST_KEPT_BYTES = 8 << 20;
+export const LARGEST_KEPT_BYTES = 16 << 20;
 /** Bytes that wait for reuse at most. */
-export const KEPT_BYTES = 32 << 20;
+export const KEPT_BYTES = 64 << 20;
 
 /** See the file's head. One instance serves all connections of a process. */
 export class FrameBuffers {
