@@ -26,7 +26,7 @@ import { Dispatcher } from "./dispatch.ts";
 import { FetchSessionCache } from "./fetch_session.ts";
 import { handlersOf } from "./handlers/table.ts";
 import { Leadership } from "./leadership.ts";
-import { BrokerListener } from "./listener.ts";
+import { BrokerListener, type ListenerAddress } from "./listener.ts";
 import { planListeners } from "./listener_plan.ts";
 import { Partitions } from "./partitions.ts";
 import { ProducerIds } from "./producer_ids.ts";
@@ -76,11 +76,20 @@ function bindListeners(config: BrokerConfig, hostname: string): BrokerListener[]
   if ("problems" in plan) throw new Error(plan.problems.join("; "));
   const bound: BrokerListener[] = [];
   try {
-    for (const address of plan) bound.push(BrokerListener.bind(address, config.get("socket.listen.backlog.size")));
+    for (const address of plan) bound.push(bind(address, config.get("socket.listen.backlog.size")));
     return bound;
   } catch (error) {
     for (const listener of bound) listener.close();
     throw error;
+  }
+}
+
+function bind(address: ListenerAddress, backlog: number): BrokerListener {
+  try {
+    return BrokerListener.bind(address, backlog);
+  } catch (error) {
+    const { name, hostname, port } = address;
+    throw new Error(`listener ${name} cannot listen on ${hostname}:${port}`, { cause: error });
   }
 }
 
