@@ -63,6 +63,8 @@ export class World {
   leader: Leader | null = null;
   /** Leaders that were deposed without noticing. */
   zombies: Leader[] = [];
+  /** False once batches may have been deleted of which it is not known whether they were in the log. */
+  #knowsAll = true;
   #epoch = -1;
   #records = 0;
 
@@ -193,7 +195,8 @@ export class World {
   /** Reads what consumers may, from a random offset on: also while the leader is stalled. */
   async consume(leader: Leader): Promise<void> {
     // After a failed sync of a relaxed log, what was told and never synced may be gone.
-    if (leader.log.stalled !== null && relaxedFlush(this.#config) !== null) return;
+    const mayHaveLost = leader.log.stalled !== null || this.disk.faults.sync > 0;
+    if (mayHaveLost && relaxedFlush(this.#config) !== null) return;
     await this.#withoutFaults(async () => {
       const { logStartOffset, highWatermark } = leader.log;
       const from = this.#random.between(logStartOffset, highWatermark);
@@ -209,8 +212,8 @@ export class World {
       const log = await readLog(leader, this.#random, { from: offsets.logStartOffset, limit: "logEnd" });
       if (this.disk.crashed) return;
       this.history.check(log, offsets);
-      this.#checkProducers(leader);
-      if (this.#hasTransactions) await checkTransactions(leader, this.#random, this.history);
+      if (this.#knowsAll) this.#checkProducers(leader);
+      if (this.#knowsAll && this.#hasTransactions) await checkTransactions(leader, this.#random, this.history);
     });
   }
 
@@ -254,7 +257,7 @@ export class World {
     this.note("what follows is cut across by a takeover");
     const acting = act(leader).catch((error) => this.note(`${error}`));
     for (let turns = this.#random.below(40); turns > 0; turns--) await null;
-    await this.takeOver();
+    if (!await this.takeOver()) this.#knowsAll = false;
     await acting;
   }
 
@@ -284,6 +287,7 @@ export class World {
 
   async deleteRecords(leader: Leader, offset: number): Promise<void> {
     this.note(`delete records below ${offset}`);
+    if (leader !== this.leader && !leader.deposed) this.#knowsAll = false;
     const { errorCode, lowWatermark } = await leader.log.deleteRecords(offset);
     this.note(`deleted: ${errorCode} ${lowWatermark}`);
     if (errorCode === ErrorCode.NONE && leader === this.leader) this.observe();
