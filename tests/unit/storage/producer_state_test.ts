@@ -3,7 +3,8 @@ import { ErrorCode } from "../../../lib/errors.ts";
 import { buildEndTransactionMarker } from "../../../lib/records/control.ts";
 import type { PartitionLog } from "../../../lib/storage/log.ts";
 import { type Marker, type ProducedBatch, ProducerState } from "../../../lib/storage/producer_state.ts";
-import { append, batchOf, produce, read, storageTest } from "./support.ts";
+import { AbortedTransactions } from "../../../lib/storage/aborted_transactions.ts";
+import { append, batchOf, failing, produce, read, storageTest } from "./support.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -291,4 +292,40 @@ storageTest("an open transaction is known again without any side file", async (b
   assert.deepEqual((await readCommitted(again)).abortedTransactions, [{ producerId: 7, firstOffset: 0 }]);
   assert.equal(again.activeProducers()[0].transactionFirstOffset, 3);
   await again.relinquish();
+});
+
+storageTest(
+  "an aborted transaction that could not be saved with one checkpoint is saved with the next",
+  async (bench) => {
+    const config = { segmentBytes: 300 };
+    const log = await bench.takeOver(1, config);
+    await produce(log, idempotent(0, 1, transactional));
+    await produce(log, end(7, "abort"));
+    bench.hooked.hook = failing("open-create", /txnindex/);
+    for (let i = 0; i < 3; i++) await produce(log, batchOf(1));
+    assert.ok(bench.hooked.operations.some((operation) => /open-create .*txnindex/.test(operation)));
+    bench.hooked.hook = () => {};
+    for (let i = 0; i < 9; i++) await produce(log, batchOf(1));
+    await bench.kill(log);
+    const again = await bench.takeOver(2, config);
+    assert.deepEqual((await readCommitted(again)).abortedTransactions, [{ producerId: 7, firstOffset: 0 }]);
+    await again.relinquish();
+  },
+);
+
+storageTest("an aborted transaction whose marker a crash took is not aborted any more", async (bench) => {
+  const log = await bench.takeOver(1);
+  await produce(log, idempotent(0, 1, transactional));
+  await bench.kill(log);
+  const lost = new AbortedTransactions();
+  lost.add({ producerId: 7, firstOffset: 0, lastOffset: 1, lastStableOffset: 2 });
+  const name = bench.names().find((found) => found.endsWith(".log"))!;
+  Deno.writeFileSync(bench.path(name.replace(".log", ".txnindex")), lost.encode());
+  const second = await bench.takeOver(2);
+  assert.equal(second.lastStableOffset, 0);
+  await produce(second, end(7, "commit"));
+  await second.relinquish();
+  const third = await bench.takeOver(3);
+  assert.deepEqual((await readCommitted(third)).abortedTransactions, []);
+  await third.relinquish();
 });
