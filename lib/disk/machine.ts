@@ -27,14 +27,15 @@ export function sameBoot(a: MachineIdentity, b: MachineIdentity): boolean {
  */
 export async function lockForLife(path: string, waitMs: number): Promise<boolean> {
   const file = Deno.openSync(path, { read: true, write: true, create: true });
+  const locking = file.lock(true).then(() => true, () => false);
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const outcome = await Promise.race([
-    file.lock(true).then(() => true, () => false),
-    new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), waitMs)),
-  ]);
+  const waiting = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), waitMs));
+  const isLocked = await Promise.race([locking, waiting]);
   clearTimeout(timer);
-  if (outcome) locked.push(file);
-  return outcome;
+  if (isLocked) locked.push(file);
+  // A lock that comes after all is not wanted any more.
+  else void locking.then(() => file.close());
+  return isLocked;
 }
 
 /** Held so that no collector closes them: closing a descriptor gives its lock back. */
