@@ -3,6 +3,7 @@
  */
 import type { Clock, Random } from "../clock.ts";
 import type { Disk } from "../disk/disk.ts";
+import type { GroupCoordinator } from "../groups/coordinator.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { BrokerConfig } from "./broker_config.ts";
 import type { ConfigStore } from "./config_store.ts";
@@ -34,6 +35,7 @@ export interface Broker {
   readonly topics: Topics;
   readonly partitions: Partitions;
   readonly producerIds: ProducerIds;
+  readonly groups: GroupCoordinator;
   readonly fetchSessions: FetchSessionCache;
   /** The listeners with the addresses that clients are told. */
   readonly listeners: readonly ListenerInfo[];

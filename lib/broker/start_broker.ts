@@ -3,7 +3,7 @@
  *
  * Start: bind the listeners (a taken port is known before anything is written) → lease on the volume → settings and topics →
  * leadership of all partitions under raised epochs, durable → accept connections. No partition is opened before it is
- * used. Stop: no new connections → running requests end → every partition is relinquished → the lease is given back.
+ * used; groups are refused while their state is read. Stop: no new connections → groups are saved → running requests end → every partition is relinquished → the lease is given back.
  */
 import { systemClock, systemRandom, type Timer } from "../clock.ts";
 import { VolumeLease } from "../cluster/volume_lease.ts";
@@ -24,6 +24,7 @@ import { connectionServices } from "./connection.ts";
 import { connectionLimitsOf, ConnectionRegistry } from "./connection_registry.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { FetchSessionCache } from "./fetch_session.ts";
+import { coordinateGroups } from "./group_coordination.ts";
 import { handlersOf } from "./handlers/table.ts";
 import { Leadership } from "./leadership.ts";
 import { BrokerListener, type ListenerAddress } from "./listener.ts";
@@ -149,6 +150,17 @@ async function takeVolumeAndServe(
     topics,
     partitions,
   });
+  const groups = await coordinateGroups({
+    disk,
+    clock,
+    random,
+    logger,
+    config,
+    topics,
+    clusterFolder,
+    epoch: lease.epoch,
+    tenure: lease,
+  });
   const broker: Broker = {
     nodeId,
     clusterId,
@@ -163,6 +175,7 @@ async function takeVolumeAndServe(
     topics,
     partitions,
     producerIds: new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId),
+    groups,
     fetchSessions: new FetchSessionCache(config.get("max.incremental.fetch.session.cache.slots"), random.next()),
     listeners: listeners.map(({ info }) => info),
   };
@@ -187,6 +200,7 @@ async function takeVolumeAndServe(
     async stop() {
       stopSweeping();
       for (const listener of listeners) listener.close();
+      await groups.stop();
       await registry.finish(FINISH_MS);
       const failures = await partitions.relinquishAll();
       await leadership.settle();

@@ -18,12 +18,13 @@ const rooms: Record<string, readonly string[]> = {
   "storage": ["disk", "records", "partition_state", "clock", "errors"],
   "cluster": ["disk", "partition_state", "clock", "errors"],
   "security": ["disk", "records", "protocol", "clock", "errors"],
-  "groups": ["disk", "records", "protocol", "clock", "errors"],
-  "transactions": ["disk", "records", "protocol", "clock", "errors"],
+  "journal": ["disk", "records", "partition_state", "clock", "errors"],
+  "groups": ["journal", "records", "clock", "errors"],
+  "transactions": ["journal", "disk", "records", "protocol", "clock", "errors"],
   "kubernetes": ["cluster", "disk", "clock", "errors"],
   "broker": [
     ...["observability", "storage", "cluster", "security", "groups", "transactions"],
-    ...["disk", "records", "protocol", "partition_state", "clock", "errors"],
+    ...["journal", "disk", "records", "protocol", "partition_state", "clock", "errors"],
   ],
 };
 

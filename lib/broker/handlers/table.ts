@@ -8,22 +8,32 @@ import { alterConfigsHandler } from "./alter_configs.ts";
 import { apiVersionsHandler, type FinalizedFeature } from "./api_versions.ts";
 import { createPartitionsHandler } from "./create_partitions.ts";
 import { createTopicsHandler } from "./create_topics.ts";
+import { deleteGroupsHandler } from "./delete_groups.ts";
 import { deleteRecordsHandler } from "./delete_records.ts";
 import { deleteTopicsHandler } from "./delete_topics.ts";
 import { describeClusterHandler } from "./describe_cluster.ts";
 import { describeConfigsHandler } from "./describe_configs.ts";
+import { describeGroupsHandler } from "./describe_groups.ts";
 import { describeLogDirsHandler } from "./describe_log_dirs.ts";
 import { describeProducersHandler } from "./describe_producers.ts";
 import { describeTopicPartitionsHandler } from "./describe_topic_partitions.ts";
 import { fetchHandler } from "./fetch.ts";
 import { findCoordinatorHandler } from "./find_coordinator.ts";
+import { heartbeatHandler } from "./heartbeat.ts";
 import { incrementalAlterConfigsHandler } from "./incremental_alter_configs.ts";
 import { initProducerIdHandler } from "./init_producer_id.ts";
+import { joinGroupHandler } from "./join_group.ts";
+import { leaveGroupHandler } from "./leave_group.ts";
 import { listConfigResourcesHandler } from "./list_config_resources.ts";
+import { listGroupsHandler } from "./list_groups.ts";
 import { listOffsetsHandler } from "./list_offsets.ts";
 import { metadataHandler } from "./metadata.ts";
+import { offsetCommitHandler } from "./offset_commit.ts";
+import { offsetDeleteHandler } from "./offset_delete.ts";
+import { offsetFetchHandler } from "./offset_fetch.ts";
 import { offsetForLeaderEpochHandler } from "./offset_for_leader_epoch.ts";
 import { produceHandler } from "./produce.ts";
+import { syncGroupHandler } from "./sync_group.ts";
 
 /** Features whose levels the brokers of a cluster have agreed on. */
 const features: readonly FinalizedFeature[] = [];
@@ -35,7 +45,15 @@ export function handlersOf(broker: Broker): AnyHandler[] {
     fetchHandler(broker),
     listOffsetsHandler(broker),
     metadataHandler(broker),
+    offsetCommitHandler(broker),
+    offsetFetchHandler(broker),
     findCoordinatorHandler(broker),
+    joinGroupHandler(broker),
+    heartbeatHandler(broker),
+    leaveGroupHandler(broker),
+    syncGroupHandler(broker),
+    describeGroupsHandler(broker),
+    listGroupsHandler(broker),
     createTopicsHandler(broker),
     deleteTopicsHandler(broker),
     deleteRecordsHandler(broker),
@@ -45,7 +63,9 @@ export function handlersOf(broker: Broker): AnyHandler[] {
     alterConfigsHandler(broker),
     describeLogDirsHandler(broker),
     createPartitionsHandler(broker),
+    deleteGroupsHandler(broker),
     incrementalAlterConfigsHandler(broker),
+    offsetDeleteHandler(broker),
     describeClusterHandler(broker),
     describeProducersHandler(broker),
     listConfigResourcesHandler(broker),
