@@ -34,7 +34,7 @@ const unserved: Readonly<Record<string, readonly string[]>> = {
     "compression.gzip.level",
     "compression.zstd.level",
   ],
-  "consumer groups": [
+  "the consumer protocol of groups (KIP-848)": [
     "group.consumer.assignors",
     "group.consumer.heartbeat.interval.ms",
     "group.consumer.max.heartbeat.interval.ms",
@@ -45,15 +45,8 @@ const unserved: Readonly<Record<string, readonly string[]>> = {
     "group.consumer.min.session.timeout.ms",
     "group.consumer.session.timeout.ms",
     "group.coordinator.rebalance.protocols",
-    "group.initial.rebalance.delay.ms",
-    "group.max.session.timeout.ms",
-    "group.max.size",
-    "group.min.session.timeout.ms",
-    "offset.metadata.max.bytes",
-    "offsets.commit.timeout.ms",
-    "offsets.retention.check.interval.ms",
-    "offsets.retention.minutes",
   ],
+  "a time limit of offset commits": ["offsets.commit.timeout.ms"],
   "transactions": [
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
     "transaction.max.timeout.ms",
