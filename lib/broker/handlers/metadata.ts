@@ -31,6 +31,8 @@ export function metadataHandler(broker: MetadataBroker): Handler<MetadataRequest
   return {
     request: metadataRequest,
     response: metadataResponse,
+    // All topics may be much to build and to hold: a client that asks again and again without reading waits for itself.
+    largeReplies: true,
     async handle(request, context) {
       const operations = request.includeTopicAuthorizedOperations ? ALL_TOPIC_OPERATIONS : NOT_ASKED;
       const topics = asksForAll(request, context.apiVersion)

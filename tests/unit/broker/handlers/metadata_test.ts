@@ -159,3 +159,10 @@ Deno.test("a deleted topic is unknown at once and has another id when it is crea
     assert.notEqual(again.topics[0].topicId, first.topicId);
   });
 });
+
+Deno.test("one reply of a connection at a time is built, since all topics may be many", async () => {
+  await withAdminBroker((broker) => {
+    assert.equal(metadataHandler(broker).largeReplies, true);
+    return Promise.resolve();
+  });
+});
