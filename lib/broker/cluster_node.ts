@@ -108,6 +108,7 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
       const topic = topics.get(name);
       return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
     },
+    isPresent: (name, topicId) => store.isPresent({ name, topicId }),
     mayLead: () => membership.isValid(),
     onStalled: (partition) => leadership.stalled(partition),
   });

@@ -36,7 +36,7 @@ export interface VolumeControllerOptions extends VolumeView {
   readonly address: string;
   readonly durationMs: number;
   readonly brokers: LeaseWatch<BrokerRecord>;
-  /** All topics, read a moment ago. */
+  /** All topics as this process knows them. */
   readonly topics: Topics;
   remembered?(): Assignment | null;
   shouldYield?(): boolean;
@@ -68,7 +68,6 @@ export function watchControllers({ disk, clock, dataFolder }: VolumeView): Lease
 /** The controller; it does nothing before its start. */
 export function volumeController(options: VolumeControllerOptions): Controller {
   const { disk, clock, random, logger, dataFolder, machine, nodeId, topics } = options;
-  let topicsAreFresh = true;
   return new Controller({
     disk,
     clock,
@@ -88,9 +87,8 @@ export function volumeController(options: VolumeControllerOptions): Controller {
     topics: {
       all: () => topics.all(),
       async refresh(names) {
-        if (names !== "all") { for (const name of names) await topics.reload(name); }
-        else if (!topicsAreFresh) await topics.reloadAll();
-        topicsAreFresh = false;
+        if (names === "all") await topics.reloadAll();
+        else for (const name of names) await topics.reload(name);
       },
     },
     coordinators: coordinatorKinds,
