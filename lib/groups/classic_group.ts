@@ -9,7 +9,9 @@
  * - a round ends when every member has joined, or when its time is over: then who did not join is out, but for static
  *   members, who stay until their session ends;
  * - a generation whose members have not all synced when its time is over loses those who have not, and starts a round;
- * - a waiting JoinGroup or SyncGroup is answered exactly once, also when its member goes;
+ * - a waiting JoinGroup or SyncGroup is answered exactly once, also when its member goes, and who waits is alive: its
+ *   session goes on from the answer;
+ * - what members say of themselves, and what the leader assigns, has a bound, however many they are;
  * - `wakeMs` is never later than the next thing that time alone makes happen.
  */
 
@@ -54,6 +56,11 @@ export interface SyncRequest {
   readonly assignments: readonly { readonly memberId: string; readonly assignment: Uint8Array }[];
 }
 
+/** All that the members of a group may say of themselves, and all that a leader may hand out. */
+const MAX_GROUP_BYTES = 64 * 1024 * 1024;
+/** Ids that may wait for their members; beyond it the oldest lapses. */
+const MAX_PENDING = 10_000;
+
 export interface GroupLimits {
   readonly maxSize: number;
   readonly initialDelayMs: number;
@@ -74,6 +81,9 @@ export class ClassicGroup {
   readonly #byInstance = new Map<string, string>();
   /** Ids handed out that nobody has joined with yet, and when they lapse. */
   readonly #pending = new Map<string, number>();
+  /** How many members can do a protocol, by its name. */
+  readonly #protocolCounts = new Map<string, number>();
+  #metadataBytes = 0;
   #waitingJoins = 0;
   #roundEndMs = Infinity;
   /** In a group's first round: how much longer newcomers may prolong it. */
@@ -89,8 +99,7 @@ export class ClassicGroup {
     const member = new GroupMember(memberId, facts);
     member.assignment = assignment;
     member.isNew = false;
-    this.members.set(memberId, member);
-    if (facts.instanceId !== null) this.#byInstance.set(facts.instanceId, memberId);
+    this.#enter(member);
     this.#wakeBy(member.heard(nowMs));
   }
 
@@ -102,11 +111,10 @@ export class ClassicGroup {
   join(request: JoinRequest, answer: (reply: JoinReply) => void, limits: GroupLimits, nowMs: number): void {
     const { memberId, protocolType, facts: { instanceId, protocols } } = request;
     const refuse = (code: ErrorCode, id = memberId) => answer(refusedJoin(code, id));
-    if (!this.#hasRoomFor(memberId, limits.maxSize)) return refuse(ErrorCode.GROUP_MAX_SIZE_REACHED);
+    if (!this.#hasRoomFor(request, limits.maxSize)) return refuse(ErrorCode.GROUP_MAX_SIZE_REACHED);
     if (!this.#supports(protocolType, protocols)) return refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL);
     if (memberId === "") return this.#joinUnknown(request, answer, limits, nowMs);
-    if (this.#pending.has(memberId)) {
-      this.#pending.delete(memberId);
+    if (instanceId === null && this.#pending.delete(memberId)) {
       return this.#addAndRebalance(memberId, request, answer, limits, nowMs);
     }
     const problem = this.#problemOf(memberId, instanceId);
@@ -145,13 +153,18 @@ export class ClassicGroup {
       case "PreparingRebalance":
         return answer(refusedSync(ErrorCode.REBALANCE_IN_PROGRESS));
       case "CompletingRebalance":
+        if (memberId === this.leaderId && bytesIn(assignments) > MAX_GROUP_BYTES) {
+          return answer(refusedSync(ErrorCode.MESSAGE_TOO_LARGE));
+        }
         this.#wakeBy(member.heard(nowMs));
         this.#refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
         member.sync = answer;
+        member.owesSync = false;
         if (memberId === this.leaderId) this.#assign(assignments, nowMs);
         return;
       case "Stable":
         this.#wakeBy(member.heard(nowMs));
+        member.owesSync = false;
         return this.#answerSync(answer, member);
     }
   }
@@ -188,11 +201,11 @@ export class ClassicGroup {
   advance(nowMs: number, wallMs: number): void {
     if (nowMs < this.wakeMs) return;
     for (const [id, endMs] of this.#pending) if (endMs <= nowMs) this.#pending.delete(id);
-    if (this.state === "CompletingRebalance" && this.#syncEndMs <= nowMs) {
-      for (const member of [...this.members.values()]) {
-        if (member.sync === null) this.#remove(member);
-      }
-      this.#startRound(nowMs, wallMs);
+    if (this.#syncEndMs <= nowMs) {
+      this.#syncEndMs = Infinity;
+      const silent = [...this.members.values()].filter(({ owesSync }) => owesSync);
+      for (const member of silent) this.#remove(member);
+      if (silent.length > 0) this.#startRound(nowMs, wallMs);
     }
     for (const member of [...this.members.values()]) {
       const waits = (member.join !== null && !member.isNew) || member.sync !== null;
@@ -227,8 +240,10 @@ export class ClassicGroup {
     return generationId === this.generationId ? ErrorCode.NONE : ErrorCode.ILLEGAL_GENERATION;
   }
 
-  #hasRoomFor(memberId: string, maxSize: number): boolean {
+  #hasRoomFor({ memberId, facts }: JoinRequest, maxSize: number): boolean {
     const member = this.members.get(memberId);
+    const saidBefore = member === undefined ? 0 : metadataBytes(member.facts);
+    if (this.#metadataBytes - saidBefore + metadataBytes(facts) > MAX_GROUP_BYTES) return false;
     if (this.state === "Empty") return true;
     if (this.state !== "PreparingRebalance") return member !== undefined || this.members.size < maxSize;
     return (member !== undefined && member.join !== null) || this.#waitingJoins < maxSize;
@@ -237,27 +252,19 @@ export class ClassicGroup {
   #supports(protocolType: string, protocols: readonly MemberProtocol[]): boolean {
     if (protocolType === "" || protocols.length === 0) return false;
     if (this.members.size === 0) return true;
-    if (this.protocolType !== protocolType) return false;
-    const common = this.#commonProtocols();
-    return protocols.some(({ name }) => common.has(name));
+    return this.protocolType === protocolType && protocols.some(({ name }) => this.#isCommon(name));
   }
 
-  #commonProtocols(): Set<string> {
-    const counts = new Map<string, number>();
-    for (const { facts } of this.members.values()) {
-      for (const name of new Set(facts.protocols.map((protocol) => protocol.name))) {
-        counts.set(name, (counts.get(name) ?? 0) + 1);
-      }
-    }
-    return new Set([...counts].flatMap(([name, count]) => count === this.members.size ? name : []));
+  /** Whether all members can do it. */
+  #isCommon(protocol: string): boolean {
+    return this.#protocolCounts.get(protocol) === this.members.size;
   }
 
   /** The protocol that most members like best, of those that all can do. */
   #electProtocol(): string {
-    const common = this.#commonProtocols();
     const votes = new Map<string, number>();
     for (const { facts } of this.members.values()) {
-      const liked = facts.protocols.find(({ name }) => common.has(name))?.name;
+      const liked = facts.protocols.find(({ name }) => this.#isCommon(name))?.name;
       if (liked !== undefined) votes.set(liked, (votes.get(liked) ?? 0) + 1);
     }
     let best = "";
@@ -276,6 +283,7 @@ export class ClassicGroup {
     const holder = instanceId === null ? undefined : this.members.get(this.#byInstance.get(instanceId) ?? "");
     if (holder !== undefined) return this.#replaceStatic(holder, newId, request, answer, limits, nowMs);
     if (instanceId === null && request.needsKnownId) {
+      if (this.#pending.size >= MAX_PENDING) this.#pending.delete(this.#pending.keys().next().value!);
       this.#pending.set(newId, nowMs + sessionTimeoutMs);
       this.#wakeBy(nowMs + sessionTimeoutMs);
       return answer(refusedJoin(ErrorCode.MEMBER_ID_REQUIRED, newId));
@@ -298,9 +306,8 @@ export class ClassicGroup {
     const member = new GroupMember(newId, request.facts);
     member.assignment = old.assignment;
     member.isNew = false;
-    this.members.delete(old.memberId);
-    this.members.set(newId, member);
-    this.#byInstance.set(request.facts.instanceId!, newId);
+    this.#drop(old);
+    this.#enter(member);
     if (wasLeader) this.leaderId = newId;
     this.#wakeBy(member.heard(nowMs));
     if (this.state !== "Stable" || this.#electProtocol() !== this.protocolName) {
@@ -325,8 +332,7 @@ export class ClassicGroup {
     const member = new GroupMember(memberId, request.facts);
     if (this.members.size === 0) this.protocolType = request.protocolType;
     this.leaderId ??= memberId;
-    this.members.set(memberId, member);
-    if (request.facts.instanceId !== null) this.#byInstance.set(request.facts.instanceId, memberId);
+    this.#enter(member);
     if (this.#initial !== null) this.#initial.hasNewcomer = true;
     this.#await(member, answer);
     member.sessionEndMs = nowMs + Math.max(request.facts.sessionTimeoutMs, NEW_MEMBER_PATIENCE_MS);
@@ -341,7 +347,9 @@ export class ClassicGroup {
     limits: GroupLimits,
     nowMs: number,
   ): void {
+    this.#count(member.facts, -1);
     member.facts = request.facts;
+    this.#count(member.facts, 1);
     this.#refuseJoin(member, ErrorCode.REBALANCE_IN_PROGRESS);
     this.#await(member, answer);
     this.#wakeBy(member.heard(nowMs));
@@ -372,7 +380,9 @@ export class ClassicGroup {
   #startRound(nowMs: number, wallMs: number): void {
     if (this.state !== "PreparingRebalance") {
       for (const member of this.members.values()) {
-        if (this.state === "CompletingRebalance") this.#refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
+        if (member.sync === null) continue;
+        this.#refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
+        this.#wakeBy(member.heard(nowMs));
       }
       this.state = "PreparingRebalance";
       this.#syncEndMs = Infinity;
@@ -435,6 +445,7 @@ export class ClassicGroup {
       const answer = member.join;
       member.join = null;
       member.isNew = false;
+      member.owesSync = true;
       this.#wakeBy(member.heard(nowMs));
       this.#answerJoin(answer, this.#joinReplyFor(member));
     }
@@ -444,7 +455,6 @@ export class ClassicGroup {
   #assign(assignments: SyncRequest["assignments"], nowMs: number): void {
     const byMember = new Map(assignments.map(({ memberId, assignment }) => [memberId, assignment]));
     this.state = "Stable";
-    this.#syncEndMs = Infinity;
     for (const member of this.members.values()) member.assignment = byMember.get(member.memberId)?.slice() ?? NO_BYTES;
     this.effects.save();
     for (const member of this.members.values()) {
@@ -464,10 +474,30 @@ export class ClassicGroup {
   #remove(member: GroupMember): void {
     this.#refuseJoin(member, ErrorCode.UNKNOWN_MEMBER_ID);
     this.#refuseSync(member, ErrorCode.UNKNOWN_MEMBER_ID);
-    const { memberId, facts: { instanceId } } = member;
+    this.#drop(member);
+    if (this.leaderId === member.memberId) this.leaderId = this.members.keys().next().value ?? null;
+  }
+
+  #enter(member: GroupMember): void {
+    const { memberId, facts } = member;
+    this.members.set(memberId, member);
+    if (facts.instanceId !== null) this.#byInstance.set(facts.instanceId, memberId);
+    this.#count(facts, 1);
+  }
+
+  #drop({ memberId, facts }: GroupMember): void {
     this.members.delete(memberId);
-    if (instanceId !== null && this.#byInstance.get(instanceId) === memberId) this.#byInstance.delete(instanceId);
-    if (this.leaderId === memberId) this.leaderId = this.members.keys().next().value ?? null;
+    if (facts.instanceId !== null) this.#byInstance.delete(facts.instanceId);
+    this.#count(facts, -1);
+  }
+
+  #count(facts: MemberFacts, step: 1 | -1): void {
+    this.#metadataBytes += step * metadataBytes(facts);
+    for (const name of new Set(facts.protocols.map((protocol) => protocol.name))) {
+      const count = (this.#protocolCounts.get(name) ?? 0) + step;
+      if (count === 0) this.#protocolCounts.delete(name);
+      else this.#protocolCounts.set(name, count);
+    }
   }
 
   #refuseJoin(member: GroupMember, code: ErrorCode): void {
@@ -531,4 +561,13 @@ export class ClassicGroup {
     }
     this.wakeMs = Math.max(wake, nowMs + 1);
   }
+}
+
+/** Names count too: they are kept just as long. */
+function metadataBytes({ protocols }: MemberFacts): number {
+  return protocols.reduce((sum, { name, metadata }) => sum + name.length + metadata.length, 0);
+}
+
+function bytesIn(assignments: SyncRequest["assignments"]): number {
+  return assignments.reduce((sum, { assignment }) => sum + assignment.length, 0);
 }

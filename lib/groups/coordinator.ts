@@ -103,6 +103,8 @@ const MAX_DELAY_MS = 2 ** 31 - 1;
 export class GroupCoordinator {
   readonly #options: CoordinatorOptions;
   readonly #groups = new Map<string, Kept>();
+  /** How many commits of a group are on their way into the journal. */
+  readonly #committing = new Map<string, number>();
   #journal: Journal | null = null;
   #refusal: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS;
   #expiryTimer: Timer | null = null;
@@ -200,11 +202,15 @@ export class GroupCoordinator {
       return { topic, partition, value: { offset, leaderEpoch, metadata, committedAtMs, expiresAtMs } };
     });
     const entries = taken.map(({ topic, partition, value }) => offsetEntry(groupId, topic, partition, value));
+    this.#committing.set(groupId, (this.#committing.get(groupId) ?? 0) + 1);
     const code = await this.#append(entries, () => {
       if (taken.length === 0) return;
       const { offsets } = this.#keep(groupId);
       for (const { topic, partition, value } of taken) offsets.set(topic, partition, value);
     });
+    const others = this.#committing.get(groupId)! - 1;
+    if (others === 0) this.#committing.delete(groupId);
+    else this.#committing.set(groupId, others);
     if (code !== ErrorCode.NONE) return code;
     return commit.offsets.map((one) => isTooLong(one) ? ErrorCode.OFFSET_METADATA_TOO_LARGE : ErrorCode.NONE);
   }
@@ -377,7 +383,8 @@ export class GroupCoordinator {
     kept.timer?.cancel();
     kept.timerDueMs = wakeMs;
     const { clock } = this.#options;
-    kept.timer = clock.schedule(Math.max(0, Math.ceil(wakeMs - clock.monotonicMs())), () => {
+    const delayMs = Math.min(Math.max(0, Math.ceil(wakeMs - clock.monotonicMs())), MAX_DELAY_MS);
+    kept.timer = clock.schedule(delayMs, () => {
       kept.timer = null;
       kept.timerDueMs = Infinity;
       if (this.#refusal === ErrorCode.NONE) this.#run(kept, () => {});
@@ -439,6 +446,8 @@ export class GroupCoordinator {
     const retentionMs = this.#options.settings().offsetRetentionMs;
     const removals: Promise<ErrorCode>[] = [];
     for (const [groupId, { group, offsets, isSaved }] of this.#groups) {
+      // What is being committed would be removed with what it replaces.
+      if (this.#committing.has(groupId)) continue;
       const hadMembers = group.state === "Empty" && group.protocolType !== null;
       const emptySinceMs = hadMembers ? group.emptySinceMs : null;
       const gone = offsets.expired({ nowMs, retentionMs, emptySinceMs, subscribed: subscriptionsOf(group) });

@@ -34,6 +34,8 @@ export class GroupMember {
   sessionEndMs = 0;
   /** Whether its first JoinGroup has not been answered. */
   isNew = true;
+  /** Whether it has been told of the generation and has not asked for its part of it. */
+  owesSync = false;
 
   constructor(readonly memberId: string, public facts: MemberFacts) {}
 
