@@ -1,0 +1,109 @@
+/**
+ * A group goes from the classic protocol to the consumer protocol, or back, with its members and what they have (KIP-848).
+ *
+ * Up: the first member of the consumer protocol has come. The generation becomes the epoch, and what each member has
+ * becomes what it is assigned, so that nothing is given to another before its owner has joined again without it.
+ * Down: the last member of the consumer protocol has gone. All others are in a generation that begins with a round.
+ */
+
+import { ErrorCode } from "../errors.ts";
+import { ClassicGroup, type GroupEffects } from "./classic_group.ts";
+import { namedOf, partitionsOf } from "./classic_guests.ts";
+import { ConsumerGroup } from "./consumer_group.ts";
+import { ConsumerMember } from "./consumer_member.ts";
+import { CONSUMER_PROTOCOL_TYPE, readAssignment, readSubscription, writeAssignment } from "./consumer_protocol.ts";
+import type { GroupMember } from "./group_member.ts";
+import type { TopicView } from "./topic_view.ts";
+
+export type MigrationPolicy = "disabled" | "downgrade" | "upgrade" | "bidirectional";
+
+export function mayUpgrade(policy: MigrationPolicy): boolean {
+  return policy === "upgrade" || policy === "bidirectional";
+}
+
+export function mayDowngrade(policy: MigrationPolicy): boolean {
+  return policy === "downgrade" || policy === "bidirectional";
+}
+
+/**
+ * The same group under the consumer protocol; null where its members are no consumers, or what they said cannot be read.
+ * The classic group answers everybody who waits, and must not be used any more.
+ */
+export function upgraded(
+  classic: ClassicGroup,
+  topics: TopicView,
+  newMemberId: () => string,
+  nowMs: number,
+  wallMs: number,
+): ConsumerGroup | null {
+  if (classic.protocolType !== CONSUMER_PROTOCOL_TYPE) return null;
+  const group = new ConsumerGroup(classic.groupId, topics, wallMs, newMemberId);
+  group.state.epoch = group.state.targetEpoch = Math.max(classic.generationId, 1);
+  for (const member of classic.members.values()) {
+    const converted = asConsumer(member, classic, topics);
+    if (converted === null) return null;
+    converted.current = { ...converted.current, epoch: group.state.epoch, previousEpoch: group.state.epoch };
+    // Two that claim the same cannot both be right: the later one has to join anew.
+    if (!group.state.restore(converted)) continue;
+    converted.sessionEndMs = nowMs + member.facts.sessionTimeoutMs;
+    group.state.wakeBy(converted);
+  }
+  group.state.raiseEpoch();
+  group.state.markAll();
+  classic.dissolve(ErrorCode.REBALANCE_IN_PROGRESS);
+  return group;
+}
+
+function asConsumer(member: GroupMember, classic: ClassicGroup, topics: TopicView): ConsumerMember | null {
+  const { facts } = member;
+  const metadata = classic.protocolName === null ? null : member.metadataFor(classic.protocolName);
+  const subscription = readSubscription(
+    metadata?.length ? metadata : facts.protocols[0]?.metadata ?? new Uint8Array(0),
+  );
+  const assigned = readAssignment(member.assignment);
+  if (subscription === null || assigned === null) return null;
+  const converted = new ConsumerMember(member.memberId, {
+    instanceId: facts.instanceId,
+    rackId: subscription.rackId,
+    clientId: facts.clientId,
+    clientHost: facts.clientHost,
+    rebalanceTimeoutMs: facts.rebalanceTimeoutMs,
+    topicNames: [...new Set(subscription.topics)],
+    regex: null,
+    assignor: null,
+    classic: { sessionTimeoutMs: facts.sessionTimeoutMs, protocols: facts.protocols },
+  });
+  // Between two assignments a member of a cooperative assignor still has what it said it has.
+  const isUnassigned = classic.state === "CompletingRebalance";
+  const has = partitionsOf(isUnassigned ? subscription.owned : assigned, topics);
+  converted.current = { ...converted.current, assigned: has };
+  converted.target = has;
+  return converted;
+}
+
+/** The same group under the classic protocol, about to begin a round: all its members must speak that. */
+export function downgraded(
+  { groupId, state }: ConsumerGroup,
+  effects: GroupEffects,
+  nowMs: number,
+  wallMs: number,
+): ClassicGroup {
+  const classic = new ClassicGroup(groupId, effects, wallMs);
+  classic.generationId = state.epoch;
+  classic.protocolType = CONSUMER_PROTOCOL_TYPE;
+  classic.state = "Stable";
+  for (const { memberId, facts, current } of state.members.values()) {
+    const { sessionTimeoutMs, protocols } = facts.classic!;
+    const version = readSubscription(protocols[0].metadata)?.version ?? 0;
+    const { instanceId, clientId, clientHost, rebalanceTimeoutMs } = facts;
+    classic.leaderId ??= memberId;
+    classic.restore(
+      memberId,
+      { instanceId, clientId, clientHost, sessionTimeoutMs, rebalanceTimeoutMs, protocols },
+      writeAssignment(version, namedOf(current.assigned, state.topics)),
+      nowMs,
+    );
+  }
+  classic.protocolName = classic.electProtocol();
+  return classic;
+}
