@@ -162,3 +162,20 @@ Deno.test("several members leave at once, each with its own answer", () =>
     assert.deepEqual(outcome, [NONE, NONE, ErrorCode.UNKNOWN_MEMBER_ID]);
     assert.equal(world.stateOf("g"), "Empty");
   }));
+
+Deno.test("a static member takes its place again in a group that is full", () =>
+  withGroups(async (world) => {
+    await world.stable("g", [{ instance: "a" }, { instance: "b" }]);
+    assert.equal((await world.join("g", { instance: "c" })).reply.errorCode, ErrorCode.GROUP_MAX_SIZE_REACHED);
+    assert.equal((await world.join("g", { instance: "b" })).reply.errorCode, NONE);
+  }, { settings: { maxSize: 2 } }));
+
+Deno.test("a static member that leaves its instance unsaid when it joins again stays one", () =>
+  withGroups(async (world) => {
+    const [one] = await world.stable("g", [{ instance: "a" }]);
+    assert.equal((await world.join("g", { id: one.id })).reply.generationId, 2);
+    assert.equal(world.groups.describe("g")?.members[0].groupInstanceId, "a");
+    const back = (await world.join("g", { instance: "a" })).reply;
+    assert.equal(back.generationId, 3);
+    assert.equal(back.members.length, 1);
+  }));
