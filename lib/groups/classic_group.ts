@@ -241,7 +241,9 @@ export class ClassicGroup {
   }
 
   #hasRoomFor({ memberId, facts }: JoinRequest, maxSize: number): boolean {
-    const member = this.members.get(memberId);
+    // A static member that comes back takes its own place.
+    const id = memberId === "" ? this.#byInstance.get(facts.instanceId ?? "") ?? "" : memberId;
+    const member = this.members.get(id);
     const saidBefore = member === undefined ? 0 : metadataBytes(member.facts);
     if (this.#metadataBytes - saidBefore + metadataBytes(facts) > MAX_GROUP_BYTES) return false;
     if (this.state === "Empty") return true;
@@ -348,7 +350,8 @@ export class ClassicGroup {
     nowMs: number,
   ): void {
     this.#count(member.facts, -1);
-    member.facts = request.facts;
+    // A static member stays one, also where it leaves its instance unsaid.
+    member.facts = { ...request.facts, instanceId: member.facts.instanceId };
     this.#count(member.facts, 1);
     this.#refuseJoin(member, ErrorCode.REBALANCE_IN_PROGRESS);
     this.#await(member, answer);
