@@ -16,6 +16,8 @@
  */
 
 import { ErrorCode } from "../errors.ts";
+import { ClassicMembers } from "./classic_members.ts";
+import type { GroupEffects, GroupLimits, GroupState, JoinRequest, SyncRequest } from "./classic_requests.ts";
 import {
   GroupMember,
   type MemberFacts,
@@ -25,49 +27,14 @@ import {
 } from "./group_member.ts";
 import { type JoinReply, refusedJoin, refusedSync, type SyncReply } from "./replies.ts";
 
-export type GroupState = "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable";
-
-/** What a group does to the world. */
-export interface GroupEffects {
-  /** The group must be saved; answers given from now on wait for that. */
-  save(): void;
-  /** Gives an answer, after whatever had to be saved before. `refuse` is called instead if that failed. */
-  answer(give: () => void, refuse: (code: ErrorCode) => void): void;
-  /** An id for a new member. */
-  newMemberId(prefix: string): string;
-}
-
-export interface JoinRequest {
-  readonly memberId: string;
-  readonly protocolType: string;
-  readonly facts: MemberFacts;
-  /** Whether a new member must come again with the id it is given (KIP-394). */
-  readonly needsKnownId: boolean;
-  /** Whether the client understands that its leader need not assign (KIP-814). */
-  readonly knowsSkipAssignment: boolean;
-}
-
-export interface SyncRequest {
-  readonly memberId: string;
-  readonly instanceId: string | null;
-  readonly generationId: number;
-  readonly protocolType: string | null;
-  readonly protocolName: string | null;
-  readonly assignments: readonly { readonly memberId: string; readonly assignment: Uint8Array }[];
-}
-
 /** All that the members of a group may say of themselves, and all that a leader may hand out. */
 const MAX_GROUP_BYTES = 64 * 1024 * 1024;
 /** Ids that may wait for their members; beyond it the oldest lapses. */
 const MAX_PENDING = 10_000;
 
-export interface GroupLimits {
-  readonly maxSize: number;
-  readonly initialDelayMs: number;
-}
-
 /** See the file's head. */
 export class ClassicGroup {
+  readonly type = "classic";
   state: GroupState = "Empty";
   generationId = 0;
   protocolType: string | null = null;
@@ -77,13 +44,10 @@ export class ClassicGroup {
   emptySinceMs: number;
   /** When {@link advance} is due, in monotonic ms. */
   wakeMs = Infinity;
-  readonly members = new Map<string, GroupMember>();
-  readonly #byInstance = new Map<string, string>();
+  readonly #members = new ClassicMembers();
+  readonly members: ReadonlyMap<string, GroupMember> = this.#members.byId;
   /** Ids handed out that nobody has joined with yet, and when they lapse. */
   readonly #pending = new Map<string, number>();
-  /** How many members can do a protocol, by its name. */
-  readonly #protocolCounts = new Map<string, number>();
-  #metadataBytes = 0;
   #waitingJoins = 0;
   #roundEndMs = Infinity;
   /** In a group's first round: how much longer newcomers may prolong it. */
@@ -99,8 +63,15 @@ export class ClassicGroup {
     const member = new GroupMember(memberId, facts);
     member.assignment = assignment;
     member.isNew = false;
-    this.#enter(member);
+    this.#members.enter(member);
     this.#wakeBy(member.heard(nowMs));
+  }
+
+  /** Takes what all members like best for the protocol, and begins a round: the group has come from another protocol. */
+  begin(nowMs: number, wallMs: number): void {
+    this.protocolName = this.#members.electProtocol();
+    this.effects.save();
+    this.#startRound(nowMs, wallMs);
   }
 
   /** Whether nothing of the group but its offsets and generation is left. */
@@ -117,7 +88,7 @@ export class ClassicGroup {
     if (instanceId === null && this.#pending.delete(memberId)) {
       return this.#addAndRebalance(memberId, request, answer, limits, nowMs);
     }
-    const problem = this.#problemOf(memberId, instanceId);
+    const problem = this.#members.problemOf(memberId, instanceId);
     if (problem !== ErrorCode.NONE) return refuse(problem);
     const member = this.members.get(memberId)!;
     const isSame = member.matches(protocols);
@@ -139,7 +110,7 @@ export class ClassicGroup {
 
   sync(request: SyncRequest, answer: (reply: SyncReply) => void, nowMs: number): void {
     const { memberId, instanceId, generationId, protocolType, protocolName, assignments } = request;
-    const problem = this.#problemOf(memberId, instanceId) || this.#generationProblem(generationId);
+    const problem = this.#members.problemOf(memberId, instanceId) || this.#generationProblem(generationId);
     if (problem !== ErrorCode.NONE) return answer(refusedSync(problem));
     const disagrees = (protocolType !== null && protocolType !== this.protocolType) ||
       (protocolName !== null && protocolName !== this.protocolName);
@@ -170,7 +141,7 @@ export class ClassicGroup {
   }
 
   heartbeat(memberId: string, instanceId: string | null, generationId: number, nowMs: number): ErrorCode {
-    const problem = this.#problemOf(memberId, instanceId) || this.#generationProblem(generationId);
+    const problem = this.#members.problemOf(memberId, instanceId) || this.#generationProblem(generationId);
     if (problem !== ErrorCode.NONE) return problem;
     this.#wakeBy(this.members.get(memberId)!.heard(nowMs));
     return this.state === "PreparingRebalance" ? ErrorCode.REBALANCE_IN_PROGRESS : ErrorCode.NONE;
@@ -182,8 +153,8 @@ export class ClassicGroup {
       this.#endRoundIfComplete(nowMs, wallMs);
       return ErrorCode.NONE;
     }
-    const id = memberId === "" && instanceId !== null ? this.#byInstance.get(instanceId) ?? "" : memberId;
-    const problem = this.#problemOf(id, instanceId);
+    const id = memberId === "" && instanceId !== null ? this.#members.byInstance(instanceId)?.memberId ?? "" : memberId;
+    const problem = this.#members.problemOf(id, instanceId);
     if (problem === ErrorCode.NONE) this.#removeAndRebalance(this.members.get(id)!, nowMs, wallMs);
     return problem;
   }
@@ -191,7 +162,7 @@ export class ClassicGroup {
   /** Whether a commit under this membership is allowed. @param generationId negative for no membership */
   commitProblem(memberId: string, instanceId: string | null, generationId: number, nowMs: number): ErrorCode {
     if (generationId < 0 && this.state === "Empty") return ErrorCode.NONE;
-    const problem = this.#problemOf(memberId, instanceId) || this.#generationProblem(generationId);
+    const problem = this.#members.problemOf(memberId, instanceId) || this.#generationProblem(generationId);
     if (problem !== ErrorCode.NONE) return problem;
     this.#wakeBy(this.members.get(memberId)!.heard(nowMs));
     return this.state === "CompletingRebalance" ? ErrorCode.REBALANCE_IN_PROGRESS : ErrorCode.NONE;
@@ -226,26 +197,14 @@ export class ClassicGroup {
     }
   }
 
-  /** Refusal for a member that is not, or not any more, who it says: NONE if it is. */
-  #problemOf(memberId: string, instanceId: string | null): ErrorCode {
-    if (instanceId !== null) {
-      const holder = this.#byInstance.get(instanceId);
-      if (holder === undefined) return ErrorCode.UNKNOWN_MEMBER_ID;
-      return holder === memberId ? ErrorCode.NONE : ErrorCode.FENCED_INSTANCE_ID;
-    }
-    return this.members.has(memberId) ? ErrorCode.NONE : ErrorCode.UNKNOWN_MEMBER_ID;
-  }
-
   #generationProblem(generationId: number): ErrorCode {
     return generationId === this.generationId ? ErrorCode.NONE : ErrorCode.ILLEGAL_GENERATION;
   }
 
   #hasRoomFor({ memberId, facts }: JoinRequest, maxSize: number): boolean {
     // A static member that comes back takes its own place.
-    const id = memberId === "" ? this.#byInstance.get(facts.instanceId ?? "") ?? "" : memberId;
-    const member = this.members.get(id);
-    const saidBefore = member === undefined ? 0 : metadataBytes(member.facts);
-    if (this.#metadataBytes - saidBefore + metadataBytes(facts) > MAX_GROUP_BYTES) return false;
+    const member = memberId === "" ? this.#members.byInstance(facts.instanceId ?? "") : this.members.get(memberId);
+    if (this.#members.bytesWith(facts, member) > MAX_GROUP_BYTES) return false;
     if (this.state === "Empty") return true;
     if (this.state !== "PreparingRebalance") return member !== undefined || this.members.size < maxSize;
     return (member !== undefined && member.join !== null) || this.#waitingJoins < maxSize;
@@ -254,24 +213,7 @@ export class ClassicGroup {
   #supports(protocolType: string, protocols: readonly MemberProtocol[]): boolean {
     if (protocolType === "" || protocols.length === 0) return false;
     if (this.members.size === 0) return true;
-    return this.protocolType === protocolType && protocols.some(({ name }) => this.#isCommon(name));
-  }
-
-  /** Whether all members can do it. */
-  #isCommon(protocol: string): boolean {
-    return this.#protocolCounts.get(protocol) === this.members.size;
-  }
-
-  /** The protocol that most members like best, of those that all can do. */
-  #electProtocol(): string {
-    const votes = new Map<string, number>();
-    for (const { facts } of this.members.values()) {
-      const liked = facts.protocols.find(({ name }) => this.#isCommon(name))?.name;
-      if (liked !== undefined) votes.set(liked, (votes.get(liked) ?? 0) + 1);
-    }
-    let best = "";
-    for (const [name, count] of votes) if (best === "" || count > votes.get(best)!) best = name;
-    return best;
+    return this.protocolType === protocolType && protocols.some(({ name }) => this.#members.isCommon(name));
   }
 
   #joinUnknown(
@@ -282,7 +224,7 @@ export class ClassicGroup {
   ): void {
     const { instanceId, clientId, sessionTimeoutMs } = request.facts;
     const newId = this.effects.newMemberId(instanceId ?? clientId);
-    const holder = instanceId === null ? undefined : this.members.get(this.#byInstance.get(instanceId) ?? "");
+    const holder = instanceId === null ? undefined : this.#members.byInstance(instanceId);
     if (holder !== undefined) return this.#replaceStatic(holder, newId, request, answer, limits, nowMs);
     if (instanceId === null && request.needsKnownId) {
       if (this.#pending.size >= MAX_PENDING) this.#pending.delete(this.#pending.keys().next().value!);
@@ -308,11 +250,11 @@ export class ClassicGroup {
     const member = new GroupMember(newId, request.facts);
     member.assignment = old.assignment;
     member.isNew = false;
-    this.#drop(old);
-    this.#enter(member);
+    this.#members.drop(old);
+    this.#members.enter(member);
     if (wasLeader) this.leaderId = newId;
     this.#wakeBy(member.heard(nowMs));
-    if (this.state !== "Stable" || this.#electProtocol() !== this.protocolName) {
+    if (this.state !== "Stable" || this.#members.electProtocol() !== this.protocolName) {
       return this.#rejoin(member, request, answer, limits, nowMs);
     }
     this.effects.save();
@@ -334,7 +276,7 @@ export class ClassicGroup {
     const member = new GroupMember(memberId, request.facts);
     if (this.members.size === 0) this.protocolType = request.protocolType;
     this.leaderId ??= memberId;
-    this.#enter(member);
+    this.#members.enter(member);
     if (this.#initial !== null) this.#initial.hasNewcomer = true;
     this.#await(member, answer);
     member.sessionEndMs = nowMs + Math.max(request.facts.sessionTimeoutMs, NEW_MEMBER_PATIENCE_MS);
@@ -349,10 +291,7 @@ export class ClassicGroup {
     limits: GroupLimits,
     nowMs: number,
   ): void {
-    this.#count(member.facts, -1);
-    // A static member stays one, also where it leaves its instance unsaid.
-    member.facts = { ...request.facts, instanceId: member.facts.instanceId };
-    this.#count(member.facts, 1);
+    this.#members.update(member, request.facts);
     this.#refuseJoin(member, ErrorCode.REBALANCE_IN_PROGRESS);
     this.#await(member, answer);
     this.#wakeBy(member.heard(nowMs));
@@ -367,7 +306,7 @@ export class ClassicGroup {
   #rebalance(limits: GroupLimits, nowMs: number): void {
     if (this.state === "Empty" && limits.initialDelayMs > 0) {
       this.state = "PreparingRebalance";
-      const remainingMs = Math.max(0, this.#longestRebalanceMs() - limits.initialDelayMs);
+      const remainingMs = Math.max(0, this.#members.longestRebalanceMs() - limits.initialDelayMs);
       this.#initial = { remainingMs, hasNewcomer: false };
       this.#initialDelayMs = limits.initialDelayMs;
       this.#roundEndMs = nowMs + limits.initialDelayMs;
@@ -389,7 +328,7 @@ export class ClassicGroup {
       }
       this.state = "PreparingRebalance";
       this.#syncEndMs = Infinity;
-      this.#roundEndMs = nowMs + this.#longestRebalanceMs();
+      this.#roundEndMs = nowMs + this.#members.longestRebalanceMs();
       this.#wakeBy(this.#roundEndMs);
     }
     this.#endRoundIfComplete(nowMs, wallMs);
@@ -418,7 +357,7 @@ export class ClassicGroup {
     }
     if (this.members.size > 0 && this.#waitingJoins === 0) {
       // Only absent static members are left: nobody could lead.
-      this.#roundEndMs = nowMs + this.#longestRebalanceMs();
+      this.#roundEndMs = nowMs + this.#members.longestRebalanceMs();
       return;
     }
     this.#roundEndMs = Infinity;
@@ -431,7 +370,7 @@ export class ClassicGroup {
       this.effects.save();
       return;
     }
-    this.protocolName = this.#electProtocol();
+    this.protocolName = this.#members.electProtocol();
     if (this.members.get(this.leaderId ?? "")?.join == null) {
       for (const { memberId, join } of this.members.values()) {
         if (join === null) continue;
@@ -440,7 +379,7 @@ export class ClassicGroup {
       }
     }
     this.state = "CompletingRebalance";
-    this.#syncEndMs = nowMs + this.#longestRebalanceMs();
+    this.#syncEndMs = nowMs + this.#members.longestRebalanceMs();
     this.#wakeBy(this.#syncEndMs);
     for (const member of this.members.values()) {
       member.assignment = NO_BYTES;
@@ -477,30 +416,8 @@ export class ClassicGroup {
   #remove(member: GroupMember): void {
     this.#refuseJoin(member, ErrorCode.UNKNOWN_MEMBER_ID);
     this.#refuseSync(member, ErrorCode.UNKNOWN_MEMBER_ID);
-    this.#drop(member);
+    this.#members.drop(member);
     if (this.leaderId === member.memberId) this.leaderId = this.members.keys().next().value ?? null;
-  }
-
-  #enter(member: GroupMember): void {
-    const { memberId, facts } = member;
-    this.members.set(memberId, member);
-    if (facts.instanceId !== null) this.#byInstance.set(facts.instanceId, memberId);
-    this.#count(facts, 1);
-  }
-
-  #drop({ memberId, facts }: GroupMember): void {
-    this.members.delete(memberId);
-    if (facts.instanceId !== null) this.#byInstance.delete(facts.instanceId);
-    this.#count(facts, -1);
-  }
-
-  #count(facts: MemberFacts, step: 1 | -1): void {
-    this.#metadataBytes += step * metadataBytes(facts);
-    for (const name of new Set(facts.protocols.map((protocol) => protocol.name))) {
-      const count = (this.#protocolCounts.get(name) ?? 0) + step;
-      if (count === 0) this.#protocolCounts.delete(name);
-      else this.#protocolCounts.set(name, count);
-    }
   }
 
   #refuseJoin(member: GroupMember, code: ErrorCode): void {
@@ -545,12 +462,6 @@ export class ClassicGroup {
     };
   }
 
-  #longestRebalanceMs(): number {
-    let longest = 0;
-    for (const { facts } of this.members.values()) longest = Math.max(longest, facts.rebalanceTimeoutMs);
-    return longest;
-  }
-
   #wakeBy(dueMs: number): void {
     if (dueMs < this.wakeMs) this.wakeMs = dueMs;
   }
@@ -564,11 +475,6 @@ export class ClassicGroup {
     }
     this.wakeMs = Math.max(wake, nowMs + 1);
   }
-}
-
-/** Names count too: they are kept just as long. */
-function metadataBytes({ protocols }: MemberFacts): number {
-  return protocols.reduce((sum, { name, metadata }) => sum + name.length + metadata.length, 0);
 }
 
 function bytesIn(assignments: SyncRequest["assignments"]): number {

@@ -8,7 +8,7 @@
  */
 
 import { ErrorCode } from "../errors.ts";
-import type { JoinRequest, SyncRequest } from "./classic_group.ts";
+import type { JoinRequest, SyncRequest } from "./classic_requests.ts";
 import { type AssignmentRules, type ConsumerGroupState } from "./consumer_group_state.ts";
 import { type ConsumerFacts, ConsumerMember } from "./consumer_member.ts";
 import { CONSUMER_PROTOCOL_TYPE, type NamedPartitions, subscriptionOf, writeAssignment } from "./consumer_protocol.ts";

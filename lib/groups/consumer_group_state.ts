@@ -96,10 +96,9 @@ export class ConsumerGroupState {
     return this.members.get(this.#byInstance.get(instanceId) ?? "");
   }
 
-  /** Whether some member consumes the topic. */
-  consumes(topic: string): boolean {
-    for (const list of this.#listsInUse()) if (list.includes(topic)) return true;
-    return false;
+  /** The topics that members consume, some of which may not exist. */
+  consumedTopics(): Set<string> {
+    return new Set([...this.#listsInUse()].flat());
   }
 
   /** Takes a member in. A new one raises the group's epoch. */

@@ -35,7 +35,7 @@ const utf8 = new TextEncoder();
 export function readSubscription(metadata: Uint8Array): Subscription | null {
   const bytes = new Cursor(metadata);
   const version = bytes.int16();
-  const topics = bytes.array(() => bytes.string() ?? "");
+  const topics = bytes.array(() => bytes.name());
   bytes.skipBytes();
   const owned = version >= 1 ? bytes.array(() => readPartitions(bytes)) : [];
   if (version >= 2) bytes.int32();
@@ -47,7 +47,7 @@ export function readSubscription(metadata: Uint8Array): Subscription | null {
 export function subscribedTopics(metadata: Uint8Array): readonly string[] | null {
   const bytes = new Cursor(metadata);
   bytes.int16();
-  const topics = bytes.array(() => bytes.string() ?? "");
+  const topics = bytes.array(() => bytes.name());
   return bytes.isCut ? null : topics;
 }
 
@@ -94,10 +94,10 @@ export function subscriptionOf(protocols: readonly MemberProtocol[]): Subscripti
 }
 
 function readPartitions(bytes: Cursor): NamedPartitions {
-  return { topic: bytes.string() ?? "", partitions: bytes.array(() => bytes.int32()) };
+  return { topic: bytes.name(), partitions: bytes.array(() => bytes.int32()) };
 }
 
-/** Reads fields; where the bytes end too early it says so once for all, and reads zeros. */
+/** Reads fields; where the bytes end too early, or make no sense, it says so once for all, and reads zeros. */
 class Cursor {
   readonly #view: DataView;
   #at = 0;
@@ -117,6 +117,12 @@ class Cursor {
     return at < 0 ? 0 : this.#view.getInt32(at);
   }
 
+  name(): string {
+    const name = this.string();
+    if (name === null) this.isCut = true;
+    return name ?? "";
+  }
+
   string(): string | null {
     const length = this.int16();
     const at = length < 0 ? -1 : this.#advance(length);
@@ -129,6 +135,7 @@ class Cursor {
 
   array<T>(read: () => T): T[] {
     const count = this.int32();
+    if (count < 0) this.isCut = true;
     const items: T[] = [];
     for (let index = 0; index < count && !this.isCut; index++) items.push(read());
     return items;

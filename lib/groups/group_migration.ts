@@ -7,9 +7,9 @@
  */
 
 import { ErrorCode } from "../errors.ts";
-import { ClassicGroup, type GroupEffects } from "./classic_group.ts";
+import type { ClassicGroup } from "./classic_group.ts";
 import { namedOf, partitionsOf } from "./classic_guests.ts";
-import { ConsumerGroup } from "./consumer_group.ts";
+import type { ConsumerGroup } from "./consumer_group.ts";
 import { ConsumerMember } from "./consumer_member.ts";
 import { CONSUMER_PROTOCOL_TYPE, readAssignment, readSubscription, writeAssignment } from "./consumer_protocol.ts";
 import type { GroupMember } from "./group_member.ts";
@@ -26,18 +26,12 @@ export function mayDowngrade(policy: MigrationPolicy): boolean {
 }
 
 /**
- * The same group under the consumer protocol; null where its members are no consumers, or what they said cannot be read.
- * The classic group answers everybody who waits, and must not be used any more.
+ * Makes of `group`, which is new, what `classic` is; null where its members are no consumers, or what they said cannot be
+ * read. The classic group answers everybody who waits, and must not be used any more.
  */
-export function upgraded(
-  classic: ClassicGroup,
-  topics: TopicView,
-  newMemberId: () => string,
-  nowMs: number,
-  wallMs: number,
-): ConsumerGroup | null {
+export function upgraded(classic: ClassicGroup, group: ConsumerGroup, nowMs: number): ConsumerGroup | null {
   if (classic.protocolType !== CONSUMER_PROTOCOL_TYPE) return null;
-  const group = new ConsumerGroup(classic.groupId, topics, wallMs, newMemberId);
+  const { topics } = group.state;
   group.state.epoch = group.state.targetEpoch = Math.max(classic.generationId, 1);
   for (const member of classic.members.values()) {
     const converted = asConsumer(member, classic, topics);
@@ -81,14 +75,11 @@ function asConsumer(member: GroupMember, classic: ClassicGroup, topics: TopicVie
   return converted;
 }
 
-/** The same group under the classic protocol, about to begin a round: all its members must speak that. */
-export function downgraded(
-  { groupId, state }: ConsumerGroup,
-  effects: GroupEffects,
-  nowMs: number,
-  wallMs: number,
-): ClassicGroup {
-  const classic = new ClassicGroup(groupId, effects, wallMs);
+/**
+ * Makes of `classic`, which is new, what the group is, all of whose members must speak the classic protocol. It then has
+ * to {@link ClassicGroup.begin}.
+ */
+export function downgraded({ state }: ConsumerGroup, classic: ClassicGroup, nowMs: number): ClassicGroup {
   classic.generationId = state.epoch;
   classic.protocolType = CONSUMER_PROTOCOL_TYPE;
   classic.state = "Stable";
@@ -104,6 +95,5 @@ export function downgraded(
       nowMs,
     );
   }
-  classic.protocolName = classic.electProtocol();
   return classic;
 }

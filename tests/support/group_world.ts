@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { ErrorCode } from "../../lib/errors.ts";
 import { GroupCoordinator, type GroupSettings, type OffsetToCommit } from "../../lib/groups/coordinator.ts";
+import type { TopicFacts, TopicView } from "../../lib/groups/topic_view.ts";
 import type { JoinReply, SyncReply } from "../../lib/groups/replies.ts";
 import { SeededRandom } from "../simulation/seeded_random.ts";
 import { SimulatedClock } from "../simulation/simulated_clock.ts";
@@ -24,7 +25,48 @@ export const NO_DELAY: GroupSettings = {
   offsetMetadataMaxBytes: 4096,
   offsetRetentionMs: 7 * 86_400_000,
   expiryIntervalMs: 600_000,
+  consumer: {
+    isServed: true,
+    assignors: ["uniform", "range"],
+    assignmentIntervalMs: 1000,
+    sessionTimeoutMs: 45_000,
+    heartbeatIntervalMs: 5000,
+    maxSize: 2 ** 31 - 1,
+    migrationPolicy: "bidirectional",
+  },
 };
+
+/** Topics that a test makes up. */
+export class ToyTopics implements TopicView {
+  readonly #topics = new Map<string, TopicFacts>();
+  version = 0;
+
+  /** Makes a topic, or gives one more partitions. */
+  set(name: string, partitionCount: number): TopicFacts {
+    const id = (++this.version).toString(16).padStart(12, "0");
+    const topicId = this.#topics.get(name)?.topicId ?? `00000000-0000-4000-8000-${id}`;
+    const facts = { name, topicId, partitionCount };
+    this.#topics.set(name, facts);
+    return facts;
+  }
+
+  delete(name: string): void {
+    this.version++;
+    this.#topics.delete(name);
+  }
+
+  byName(name: string): TopicFacts | undefined {
+    return this.#topics.get(name);
+  }
+
+  byId(topicId: string): TopicFacts | undefined {
+    return [...this.#topics.values()].find((topic) => topic.topicId === topicId);
+  }
+
+  names(): Iterable<string> {
+    return [...this.#topics.keys()].filter((name) => !name.startsWith("__"));
+  }
+}
 
 /** A request that may still wait. */
 export class Asked<Reply> {
@@ -75,6 +117,7 @@ export interface GroupWorldOptions {
 export class GroupWorld {
   settings: GroupSettings;
   readonly problems: string[] = [];
+  readonly topics = new ToyTopics();
   #epoch = 1;
 
   private constructor(
@@ -107,6 +150,7 @@ export class GroupWorld {
       journal: { disk: this.disk, folder: "data/groups", epoch: this.#epoch },
       clock: this.clock,
       random: this.random.fork(),
+      topics: this.topics,
       settings: () => this.settings,
       onProblem: (problem) => this.problems.push(problem),
     });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { subscribedTopics } from "../../../lib/groups/subscription.ts";
+import { subscribedTopics } from "../../../lib/groups/consumer_protocol.ts";
 import { SeededRandom } from "../../simulation/seeded_random.ts";
 import { subscriptionTo } from "../../support/group_world.ts";
 
