@@ -44,9 +44,11 @@ function keepTarget(consumer: Consumer, taken: ReadonlyMap<string, Uint8Array>):
 
 function giveRest(topicId: string, candidates: readonly Consumer[], taken: Uint8Array): void {
   if (taken.every((isTaken) => isTaken === 1)) return;
-  const queue = new LoadQueue(candidates);
+  const poorest = new LoadQueue(candidates, 1);
   for (let partition = 0; partition < taken.length; partition++) {
-    if (taken[partition] === 0) queue.giveToLeast((consumer) => give(consumer, topicId, partition));
+    if (taken[partition] === 1) continue;
+    give(poorest.first!, topicId, partition);
+    poorest.settleFirst();
   }
 }
 
@@ -61,18 +63,18 @@ function balance(topicId: string, candidates: readonly Consumer[]): boolean {
   let [most, least] = [0, Infinity];
   for (const { load } of candidates) [most, least] = [Math.max(most, load), Math.min(least, load)];
   if (most - least < 2) return false;
+  const poorest = new LoadQueue(candidates, 1);
+  const richest = new LoadQueue(candidates.filter(({ has }) => (has.get(topicId)?.length ?? 0) > 0), -1);
   let moved = false;
-  const byLoad = [...candidates].sort((a, b) => a.load - b.load);
-  const queue = new LoadQueue(candidates);
-  for (let at = byLoad.length - 1; at >= 0; at--) {
-    const rich = byLoad[at];
-    const has = rich.has.get(topicId) ?? [];
-    while (has.length > 0 && rich.load - queue.leastLoad >= 2) {
-      const partition = has.pop()!;
-      rich.load--;
-      queue.giveToLeast((poor) => give(poor, topicId, partition));
-      moved = true;
-    }
+  for (let rich = richest.first; rich !== undefined && rich.load - poorest.load >= 2; rich = richest.first) {
+    const has = rich.has.get(topicId)!;
+    const partition = has.pop()!;
+    rich.load--;
+    give(poorest.first!, topicId, partition);
+    poorest.settleFirst();
+    if (has.length > 0) richest.settleFirst();
+    else richest.dropFirst();
+    moved = true;
   }
   return moved;
 }
@@ -91,43 +93,58 @@ function partitionsOf(has: ReadonlyMap<string, readonly number[]>) {
 }
 
 /**
- * Consumers with the least loaded first (a binary heap). Equal loads come in the order given. A load may sink while its
- * consumer is in here: it is put in its place when it comes up, as loads of those in front are never higher than theirs.
+ * Consumers with the least loaded first, or the most loaded (a binary heap). Equal loads come in the order given. The load
+ * of another than the first may change while it is in here; its place then is the one it had before.
  */
 class LoadQueue {
   readonly #heap: { readonly consumer: Consumer; readonly order: number; load: number }[];
+  readonly #sign: 1 | -1;
 
-  constructor(consumers: readonly Consumer[]) {
+  /** @param sign 1 for the least loaded first, −1 for the most loaded */
+  constructor(consumers: readonly Consumer[], sign: 1 | -1) {
+    this.#sign = sign;
     this.#heap = consumers.map((consumer, order) => ({ consumer, order, load: consumer.load }));
     for (let at = (this.#heap.length >> 1) - 1; at >= 0; at--) this.#sink(at);
   }
 
-  get leastLoad(): number {
+  get first(): Consumer | undefined {
+    return this.#heap[0]?.consumer;
+  }
+
+  /** Of the first. */
+  get load(): number {
     return this.#heap[0].load;
   }
 
-  giveToLeast(give: (consumer: Consumer) => void): void {
-    const top = this.#heap[0];
-    give(top.consumer);
-    top.load = top.consumer.load;
+  /** The load of the first has changed. */
+  settleFirst(): void {
+    this.#heap[0].load = this.#heap[0].consumer.load;
+    this.#sink(0);
+  }
+
+  dropFirst(): void {
+    const last = this.#heap.pop()!;
+    if (this.#heap.length === 0) return;
+    this.#heap[0] = last;
     this.#sink(0);
   }
 
   #sink(at: number): void {
     const heap = this.#heap;
     for (;;) {
-      let least = at;
+      let first = at;
       for (const child of [2 * at + 1, 2 * at + 2]) {
-        if (child < heap.length && this.#isBefore(child, least)) least = child;
+        if (child < heap.length && this.#isBefore(child, first)) first = child;
       }
-      if (least === at) return;
-      [heap[at], heap[least]] = [heap[least], heap[at]];
-      at = least;
+      if (first === at) return;
+      [heap[at], heap[first]] = [heap[first], heap[at]];
+      at = first;
     }
   }
 
   #isBefore(a: number, b: number): boolean {
     const [one, other] = [this.#heap[a], this.#heap[b]];
-    return one.load < other.load || (one.load === other.load && one.order < other.order);
+    const difference = (one.load - other.load) * this.#sign;
+    return difference < 0 || (difference === 0 && one.order < other.order);
   }
 }
