@@ -11,7 +11,13 @@ import { ErrorCode } from "../errors.ts";
 import type { JoinRequest, SyncRequest } from "./classic_requests.ts";
 import { type AssignmentRules, type ConsumerGroupState } from "./consumer_group_state.ts";
 import { type ConsumerFacts, ConsumerMember } from "./consumer_member.ts";
-import { CONSUMER_PROTOCOL_TYPE, type NamedPartitions, subscriptionOf, writeAssignment } from "./consumer_protocol.ts";
+import {
+  CONSUMER_PROTOCOL_TYPE,
+  type NamedPartitions,
+  type Subscription,
+  subscriptionOf,
+  writeAssignment,
+} from "./consumer_protocol.ts";
 import { type JoinReply, refusedJoin, refusedSync, type SyncReply } from "./replies.ts";
 import { type Partitions, PartitionsBuilder } from "./topic_partitions.ts";
 import type { TopicView } from "./topic_view.ts";
@@ -42,7 +48,7 @@ export class ClassicGuests {
       assignor: null,
       classic: { sessionTimeoutMs: said.sessionTimeoutMs, protocols: said.protocols },
     };
-    const member = this.#memberFor(request, facts, rules.maxSize);
+    const member = this.#memberFor(request, facts, subscription, rules.maxSize);
     if ("errorCode" in member) return member;
     group.update(member, facts);
     group.refreshTarget(rules, nowMs);
@@ -106,7 +112,12 @@ export class ClassicGuests {
     return ErrorCode.NONE;
   }
 
-  #memberFor(request: JoinRequest, facts: ConsumerFacts, maxSize: number): ConsumerMember | JoinReply {
+  #memberFor(
+    request: JoinRequest,
+    facts: ConsumerFacts,
+    { owned }: Subscription,
+    maxSize: number,
+  ): ConsumerMember | JoinReply {
     const { group } = this;
     const { instanceId } = facts;
     const holder = instanceId === null ? group.members.get(request.memberId) : group.byInstance(instanceId);
@@ -119,7 +130,9 @@ export class ClassicGuests {
       return member;
     }
     const memberId = request.memberId === "" ? this.newMemberId() : request.memberId;
-    if (group.members.has(memberId)) return refusedJoin(ErrorCode.UNKNOWN_MEMBER_ID, memberId);
+    // Ids that were given out are not remembered. But who claims partitions was a member, and must first let go of them.
+    const wasThrownOut = request.memberId !== "" && owned.length > 0;
+    if (wasThrownOut || group.members.has(memberId)) return refusedJoin(ErrorCode.UNKNOWN_MEMBER_ID, memberId);
     if (group.members.size >= maxSize) return refusedJoin(ErrorCode.GROUP_MAX_SIZE_REACHED, memberId);
     if (request.memberId === "" && instanceId === null && request.needsKnownId) {
       return refusedJoin(ErrorCode.MEMBER_ID_REQUIRED, memberId);

@@ -26,6 +26,7 @@ import {
   notAConsumerGroup,
   refusal,
   refusedHeartbeat,
+  unknownMember,
 } from "./consumer_replies.ts";
 import {
   type ConsumerGroupDescription,
@@ -205,7 +206,7 @@ export class GroupCoordinator {
       (nowMs, wallMs): HeartbeatReply => {
         const group = joins ? this.#openToConsumers(kept, beat, settings, nowMs) : kept.group;
         if ("errorCode" in group) return refusedHeartbeat(group);
-        if (group.type === "classic") return refusedHeartbeat(notAConsumerGroup(groupId));
+        if (group.type === "classic") return refusedHeartbeat(this.#strangerTo(group, beat, settings));
         return group.heartbeat(beat, rulesOf(settings), nowMs, wallMs);
       },
       refusedHeartbeat(refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The heartbeat could not be saved.")),
@@ -323,7 +324,8 @@ export class GroupCoordinator {
     const { group: classic, groupId } = kept;
     if (classic.type === "consumer") return classic;
     const fresh = this.#shelf.newConsumerGroup(groupId);
-    if (classic.isIdle) {
+    // Ids that were given out may be joined with in either protocol.
+    if (classic.members.size === 0) {
       this.#shelf.removeFromJournal(kept);
       return kept.group = fresh;
     }
@@ -336,6 +338,15 @@ export class GroupCoordinator {
     kept.group = group;
     this.#shelf.save(kept, [...changeEntries(group.state, group.state.takeChanges()), groupRemoval(groupId)]);
     return group;
+  }
+
+  /**
+   * The refusal for a member that a group of the classic protocol does not know. It may have been silent so long that it
+   * was taken for gone, and the group has gone back since: it can join again. Kafka ends such a client.
+   */
+  #strangerTo(group: ClassicGroup, { memberId }: ConsumerHeartbeat, settings: GroupSettings): GroupRefusal {
+    const canJoin = group.protocolType === CONSUMER_PROTOCOL_TYPE && mayUpgrade(settings.consumer.migrationPolicy);
+    return canJoin ? unknownMember(memberId, group.groupId) : notAConsumerGroup(group.groupId);
   }
 
   /** A group that members of the consumer protocol have left to others is of the classic protocol again. */

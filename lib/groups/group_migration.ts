@@ -13,6 +13,7 @@ import type { ConsumerGroup } from "./consumer_group.ts";
 import { ConsumerMember } from "./consumer_member.ts";
 import { CONSUMER_PROTOCOL_TYPE, readAssignment, readSubscription, writeAssignment } from "./consumer_protocol.ts";
 import type { GroupMember } from "./group_member.ts";
+import { union } from "./topic_partitions.ts";
 import type { TopicView } from "./topic_view.ts";
 
 export type MigrationPolicy = "disabled" | "downgrade" | "upgrade" | "bidirectional";
@@ -80,7 +81,8 @@ function asConsumer(member: GroupMember, classic: ClassicGroup, topics: TopicVie
  * to {@link ClassicGroup.begin}.
  */
 export function downgraded({ state }: ConsumerGroup, classic: ClassicGroup, nowMs: number): ClassicGroup {
-  classic.generationId = state.epoch;
+  // A generation that members are in: they are told that there is a new one, and need not forget what they have.
+  classic.generationId = Math.max(1, ...Array.from(state.members.values(), ({ current }) => current.epoch));
   classic.protocolType = CONSUMER_PROTOCOL_TYPE;
   classic.state = "Stable";
   for (const { memberId, facts, current } of state.members.values()) {
@@ -91,7 +93,8 @@ export function downgraded({ state }: ConsumerGroup, classic: ClassicGroup, nowM
     classic.restore(
       memberId,
       { instanceId, clientId, clientHost, sessionTimeoutMs, rebalanceTimeoutMs, protocols },
-      writeAssignment(version, namedOf(current.assigned, state.topics)),
+      // All that it may have, should the group go up again before the member has joined.
+      writeAssignment(version, namedOf(union(current.assigned, current.revoking), state.topics)),
       nowMs,
     );
   }
