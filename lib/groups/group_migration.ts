@@ -13,7 +13,7 @@ import type { ConsumerGroup } from "./consumer_group.ts";
 import { ConsumerMember } from "./consumer_member.ts";
 import { CONSUMER_PROTOCOL_TYPE, readAssignment, readSubscription, writeAssignment } from "./consumer_protocol.ts";
 import type { GroupMember } from "./group_member.ts";
-import { union } from "./topic_partitions.ts";
+import { type Partitions, PartitionsBuilder, union, without } from "./topic_partitions.ts";
 import type { TopicView } from "./topic_view.ts";
 
 export type MigrationPolicy = "disabled" | "downgrade" | "upgrade" | "bidirectional";
@@ -34,14 +34,23 @@ export function upgraded(classic: ClassicGroup, group: ConsumerGroup, nowMs: num
   if (classic.protocolType !== CONSUMER_PROTOCOL_TYPE) return null;
   const { topics } = group.state;
   group.state.epoch = group.state.targetEpoch = Math.max(classic.generationId, 1);
-  for (const member of classic.members.values()) {
-    const converted = asConsumer(member, classic, topics);
-    if (converted === null) return null;
-    converted.current = { ...converted.current, epoch: group.state.epoch, previousEpoch: group.state.epoch };
+  const converted: { readonly member: ConsumerMember; readonly claimed: Partitions; readonly timeoutMs: number }[] = [];
+  for (const one of classic.members.values()) {
+    const conversion = asConsumer(one, classic.protocolName, topics);
+    if (conversion === null) return null;
+    converted.push({ ...conversion, timeoutMs: one.facts.sessionTimeoutMs });
+  }
+  const assigned = new PartitionsBuilder();
+  for (const { member } of converted) assigned.addAll(member.current.assigned);
+  for (const { member, claimed, timeoutMs } of converted) {
+    const has = union(member.current.assigned, without(claimed, assigned.build()));
+    const { epoch } = group.state;
+    member.current = { ...member.current, epoch, previousEpoch: epoch, assigned: has };
+    member.target = has;
     // Two that claim the same cannot both be right: the later one has to join anew.
-    if (!group.state.restore(converted)) continue;
-    converted.sessionEndMs = nowMs + member.facts.sessionTimeoutMs;
-    group.state.wakeBy(converted);
+    if (!group.state.restore(member)) continue;
+    member.sessionEndMs = nowMs + timeoutMs;
+    group.state.wakeBy(member);
   }
   group.state.raiseEpoch();
   group.state.markAll();
@@ -49,9 +58,13 @@ export function upgraded(classic: ClassicGroup, group: ConsumerGroup, nowMs: num
   return group;
 }
 
-function asConsumer(member: GroupMember, classic: ClassicGroup, topics: TopicView): ConsumerMember | null {
+/**
+ * A member with what it was assigned last, and what it claims besides: one of a cooperative assignor still has what it
+ * said it has when it joined, until it has been told its assignment and has joined again without the rest.
+ */
+function asConsumer(member: GroupMember, protocolName: string | null, topics: TopicView) {
   const { facts } = member;
-  const metadata = classic.protocolName === null ? null : member.metadataFor(classic.protocolName);
+  const metadata = protocolName === null ? null : member.metadataFor(protocolName);
   const subscription = readSubscription(
     metadata?.length ? metadata : facts.protocols[0]?.metadata ?? new Uint8Array(0),
   );
@@ -68,12 +81,8 @@ function asConsumer(member: GroupMember, classic: ClassicGroup, topics: TopicVie
     assignor: null,
     classic: { sessionTimeoutMs: facts.sessionTimeoutMs, protocols: facts.protocols },
   });
-  // Between two assignments a member of a cooperative assignor still has what it said it has.
-  const isUnassigned = classic.state === "CompletingRebalance";
-  const has = partitionsOf(isUnassigned ? subscription.owned : assigned, topics);
-  converted.current = { ...converted.current, assigned: has };
-  converted.target = has;
-  return converted;
+  converted.current = { ...converted.current, assigned: partitionsOf(assigned, topics) };
+  return { member: converted, claimed: partitionsOf(subscription.owned, topics) };
 }
 
 /**

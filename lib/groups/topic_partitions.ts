@@ -48,6 +48,11 @@ export class PartitionsBuilder {
     return this;
   }
 
+  addAll(partitions: Partitions): this {
+    for (const [topicId, indexes] of partitions) for (const index of indexes) this.add(topicId, index);
+    return this;
+  }
+
   get isEmpty(): boolean {
     return this.#topics.size === 0;
   }
@@ -60,10 +65,14 @@ export class PartitionsBuilder {
 
 /** All partitions that are in one or the other. */
 export function union(a: Partitions, b: Partitions): Partitions {
-  if (b.size === 0) return a;
-  const both = new PartitionsBuilder();
-  for (const one of [a, b]) {
-    for (const [topicId, indexes] of one) for (const index of indexes) both.add(topicId, index);
+  return b.size === 0 ? a : new PartitionsBuilder().addAll(a).addAll(b).build();
+}
+
+/** The partitions of `a` that are not in `b`. */
+export function without(a: Partitions, b: Partitions): Partitions {
+  const rest = new PartitionsBuilder();
+  for (const [topicId, indexes] of a) {
+    for (const index of indexes) if (!hasPartition(b, topicId, index)) rest.add(topicId, index);
   }
-  return both.build();
+  return rest.build();
 }

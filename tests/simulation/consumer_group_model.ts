@@ -159,13 +159,22 @@ export class ConsumerGroupModel {
 
   async #everybodyActs(): Promise<void> {
     const before = this.world.groups;
-    for (const client of [...this.#clients].sort(() => this.random.next() - 0.5)) {
+    for (const client of this.#shuffled()) {
       if (client.isFrozen || client.isOver) continue;
       await client.act();
       if (this.world.groups !== before) this.#disconnect();
       this.#check();
     }
     this.#clients = this.#clients.filter(({ isOver }) => !isOver);
+  }
+
+  #shuffled(): ModelClient[] {
+    const clients = [...this.#clients];
+    for (let at = clients.length - 1; at > 0; at--) {
+      const other = this.random.below(at + 1);
+      [clients[at], clients[other]] = [clients[other], clients[at]];
+    }
+    return clients;
   }
 
   async #pass(ms: number): Promise<void> {

@@ -6,7 +6,7 @@
 import { ConsumerGroupModel } from "../../simulation/consumer_group_model.ts";
 import { SeededRandom } from "../../simulation/seeded_random.ts";
 
-const SEEDS = 60;
+const SEEDS = 100;
 const TICKS = 100;
 
 Deno.test("whatever members do, no partition has two readers, and all have one in the end", async () => {
@@ -18,7 +18,7 @@ Deno.test("whatever members do, no partition has two readers, and all have one i
       for (let tick = 0; tick < TICKS; tick++) await model.tick();
       await model.end();
     } catch (error) {
-      throw new Error(`seed ${seed}\n${model.history.slice(-400).join("\n")}`, { cause: error });
+      throw new Error(`seed ${seed}\n${model.history.slice(-100).join("\n")}`, { cause: error });
     }
   }
 });
