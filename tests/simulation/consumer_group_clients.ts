@@ -32,8 +32,7 @@ export class ConsumerClient implements ModelClient {
   readonly has = new Set<string>();
   isFrozen = false;
   isOver = false;
-  /** Whether every answer comes, and a subscription stays as it is. */
-  isCalm = false;
+  #isCalm = false;
   id: string;
   #epoch = 0;
   #wanted: Set<string> | null = null;
@@ -54,7 +53,7 @@ export class ConsumerClient implements ModelClient {
   async act(): Promise<void> {
     if (this.#wanted !== null && this.random.chance(0.7)) this.#apply(this.#wanted);
     const isFull = this.#epoch === 0 || this.#isUnsure;
-    const byPattern = this.isCalm || this.random.chance(0.5);
+    const byPattern = this.#isCalm || this.random.chance(0.5);
     const reply = new Asked<HeartbeatReply>(Promise.resolve(this.world.groups.consumerHeartbeat(GROUP, {
       memberId: this.id,
       memberEpoch: this.#epoch,
@@ -68,7 +67,7 @@ export class ConsumerClient implements ModelClient {
       assignor: isFull && this.random.chance(0.3) ? "range" : null,
       owned: isFull || this.#hasNews ? this.#owned() : null,
     }, 1)));
-    const fate = this.isCalm ? 1 : this.random.next();
+    const fate = this.#isCalm ? 1 : this.random.next();
     if (fate < 0.02) await this.world.crash();
     else await this.world.settle();
     if (fate < 0.1) {
@@ -77,6 +76,12 @@ export class ConsumerClient implements ModelClient {
       return;
     }
     this.#take(reply.reply);
+  }
+
+  /** From now on every answer comes, and the subscription is to all topics, whichever come. */
+  calmDown(): void {
+    this.#isCalm = true;
+    this.#isUnsure = true;
   }
 
   async leave(): Promise<void> {

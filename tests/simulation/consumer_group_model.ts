@@ -46,7 +46,7 @@ export class ConsumerGroupModel {
     for (const client of this.#clients) {
       client.isFrozen = false;
       if (client instanceof ClassicClient) client.mustJoin = true;
-      else if (client instanceof ConsumerClient) client.isCalm = true;
+      else if (client instanceof ConsumerClient) client.calmDown();
     }
     for (let tick = 0; tick < SETTLED_TICKS; tick++) {
       await this.#everybodyActs();
