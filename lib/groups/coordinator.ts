@@ -69,6 +69,8 @@ export interface ConsumerSettings {
 
 export interface CoordinatorOptions {
   readonly journal: JournalOptions;
+  /** Resolves when the journal's folder is there and nobody else in this process uses it. */
+  readonly ready?: Promise<void>;
   readonly clock: Clock;
   readonly random: Random;
   readonly topics: TopicView;
@@ -86,18 +88,20 @@ export interface GroupListing {
 
 /** See the file's head. */
 export class GroupCoordinator {
-  readonly #options: CoordinatorOptions;
+  readonly #options: Omit<CoordinatorOptions, "journal">;
   readonly #shelf: GroupShelf;
   readonly #offsets: GroupOffsets;
   /** Resolves when the state has been read, or could not be. */
   readonly loaded: Promise<void>;
 
   /** Begins to read the state. */
-  constructor(options: CoordinatorOptions) {
+  constructor(options: CoordinatorOptions);
+  /** Without a journal it keeps nothing: every request is refused with NOT_COORDINATOR. */
+  constructor(options: Omit<CoordinatorOptions, "journal">);
+  constructor(options: Omit<CoordinatorOptions, "journal"> & Partial<CoordinatorOptions>) {
     this.#options = options;
-    const { journal, clock, random, topics } = options;
+    const { journal, ready, clock, random, topics } = options;
     this.#shelf = new GroupShelf({
-      journal,
       clock,
       random,
       topics,
@@ -106,7 +110,12 @@ export class GroupCoordinator {
     });
     this.#shelf.afterCommand = (kept, nowMs, wallMs) => this.#downgradeIfDue(kept, nowMs, wallMs);
     this.#offsets = new GroupOffsets(this.#shelf, clock, () => options.settings());
-    this.loaded = this.#shelf.load().then(() => this.#offsets.start());
+    this.loaded = journal === undefined ? this.#shelf.stop() : this.#load(journal, ready);
+  }
+
+  /** A coordinator of nothing: every request is refused with NOT_COORDINATOR. */
+  static absent(options: Omit<CoordinatorOptions, "journal">): GroupCoordinator {
+    return new GroupCoordinator(options);
   }
 
   /** NONE when requests are served. */
@@ -294,6 +303,11 @@ export class GroupCoordinator {
 
   #refusalFor(groupId: string): ErrorCode {
     return groupId === "" ? ErrorCode.INVALID_GROUP_ID : this.availability;
+  }
+
+  async #load(journal: JournalOptions, ready?: Promise<void>): Promise<void> {
+    await this.#shelf.load(journal, ready);
+    if (this.availability === ErrorCode.NONE) this.#offsets.start();
   }
 
   #consumerRefusal(groupId: string): GroupRefusal | null {

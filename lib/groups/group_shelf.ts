@@ -23,7 +23,6 @@ import { CommittedOffsets } from "./offsets.ts";
 import type { TopicView } from "./topic_view.ts";
 
 export interface ShelfOptions {
-  readonly journal: JournalOptions;
   readonly clock: Clock;
   readonly random: Random;
   readonly topics: TopicView;
@@ -78,10 +77,11 @@ export class GroupShelf {
     return this.#groups.values();
   }
 
-  /** Reads the state. Resolves when it has been read, or could not be. */
-  async load(): Promise<void> {
+  /** Reads the state when `ready` has resolved. Resolves when it has been read, or could not be. */
+  async load(options: JournalOptions, ready?: Promise<void>): Promise<void> {
     try {
-      const journal = await Journal.open(this.#options.journal);
+      await ready;
+      const journal = await Journal.open(options);
       this.#journal = journal;
       const consumers = new Map<string, StoredConsumerMembers>();
       const nowMs = this.#options.clock.monotonicMs();

@@ -23,11 +23,11 @@ export function describeGroupsHandler(
     handle(request, { apiVersion }) {
       const authorizedOperations = request.includeAuthorizedOperations ? ALL_GROUP_OPERATIONS : NOT_ASKED;
       const described = request.groups.map((groupId) => {
-        const group = groups.availability === ErrorCode.NONE ? groups.describe(groupId) : undefined;
+        const group = groups.availabilityOf(groupId) === ErrorCode.NONE ? groups.describe(groupId) : undefined;
         if (group === undefined) {
-          const isOther = groups.availability === ErrorCode.NONE && groups.offsetsOf(groupId) !== undefined;
+          const isOther = groups.availabilityOf(groupId) === ErrorCode.NONE && groups.offsetsOf(groupId) !== undefined;
           const problem = isOther ? `Group ${groupId} is not a classic group.` : `Group ${groupId} not found.`;
-          return { ...absent(groupId, groups.availability, problem, apiVersion), authorizedOperations };
+          return { ...absent(groupId, groups.availabilityOf(groupId), problem, apiVersion), authorizedOperations };
         }
         return {
           errorCode: ErrorCode.NONE,

@@ -55,7 +55,7 @@ function fetchOffsets(
   apiVersion: number,
   { memberId, memberEpoch }: { readonly memberId: string | null; readonly memberEpoch: number } = NO_MEMBER,
 ) {
-  const errorCode = groups.availability || groups.fetchProblem(groupId, memberId, memberEpoch);
+  const errorCode = groups.availabilityOf(groupId) || groups.fetchProblem(groupId, memberId, memberEpoch);
   if (errorCode !== ErrorCode.NONE) {
     const refused = apiVersion >= GROUP_ERROR_SINCE
       ? []
