@@ -37,6 +37,13 @@ const kinds: [Part, Kind[]][] = [
   ]],
 ];
 
+/** Rebalances take as long as members take to hear of them. */
+const fastGroups = {
+  "group.initial.rebalance.delay.ms": "0",
+  "group.consumer.min.heartbeat.interval.ms": "200",
+  "group.consumer.heartbeat.interval.ms": "300",
+};
+
 let broker: BrokerProcess;
 const processes = new Map<Part, ClientProcess>();
 const run = Math.random().toString(36).slice(2, 8);
@@ -48,7 +55,7 @@ function processOf(part: Part): ClientProcess {
 
 if (isServed("join_group")) {
   Deno.test.beforeAll(async () => {
-    broker = await startBroker({ settings: { "group.initial.rebalance.delay.ms": "0" } });
+    broker = await startBroker({ settings: fastGroups });
   });
 
   Deno.test.afterAll(async () => {
