@@ -72,6 +72,11 @@ export class GroupCoordination {
     this.#shards.set(shard, new GroupCoordinator({ ...this.#coordinatorOptions(), journal, ready }));
   }
 
+  /** Resolves when the state of all shards that are kept here has been read, or could not be. */
+  get loaded(): Promise<unknown> {
+    return Promise.all(Array.from(this.#shards.values(), ({ loaded }) => loaded));
+  }
+
   /** Keeps a shard no longer. Resolves when everything of it is durable and nothing more is written. */
   resign(shard: number): Promise<void> {
     const coordinator = this.#shards.get(shard);
