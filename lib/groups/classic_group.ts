@@ -16,13 +16,7 @@
  */
 
 import { ErrorCode } from "../errors.ts";
-import {
-  GroupMember,
-  type MemberFacts,
-  type MemberProtocol,
-  NEW_MEMBER_PATIENCE_MS,
-  NO_BYTES,
-} from "./group_member.ts";
+import { GroupMember, type MemberFacts, type MemberProtocol, NO_BYTES } from "./group_member.ts";
 import { type JoinReply, refusedJoin, refusedSync, type SyncReply } from "./replies.ts";
 
 export type GroupState = "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable";
@@ -337,8 +331,7 @@ export class ClassicGroup {
     this.#enter(member);
     if (this.#initial !== null) this.#initial.hasNewcomer = true;
     this.#await(member, answer);
-    member.sessionEndMs = nowMs + Math.max(request.facts.sessionTimeoutMs, NEW_MEMBER_PATIENCE_MS);
-    this.#wakeBy(member.sessionEndMs);
+    this.#wakeBy(member.heard(nowMs));
     this.#rebalance(limits, nowMs);
   }
 
