@@ -77,7 +77,8 @@ export class GroupModel {
   readonly #synced = new Set<string>();
   readonly #committed = new Map<number, number>();
   #highest = 0;
-  #assignments = 0;
+  /** Who made each assignment. */
+  readonly #assigners: string[] = [];
   readonly history: string[] = [];
 
   private constructor(readonly world: GroupWorld, readonly random: SeededRandom) {
@@ -167,13 +168,15 @@ export class GroupModel {
 
   async #sync(client: Client): Promise<void> {
     const as = this.#membershipOf(client);
-    const leads = client.toAssign.length > 0;
-    const mark = `${as.generation}|${++this.#assignments}`;
-    const parts = client.toAssign.filter(() => this.random.chance(0.95)).map(({ memberId, groupInstanceId }) => [
+    // Who does not lead may assign as well: it must not count.
+    const others = [...this.#owners].map(([memberId, groupInstanceId]) => ({ memberId, groupInstanceId }));
+    const toAssign = client.toAssign.length > 0 ? client.toAssign : others;
+    const mark = `${as.generation}|${this.#assigners.push(as.id) - 1}`;
+    const parts = toAssign.filter(() => this.random.chance(0.95)).map(({ memberId, groupInstanceId }) => [
       memberId,
       `${mark}|${groupInstanceId ?? memberId}`,
     ]);
-    this.#note(client, `syncs as ${as.id || "nobody"} of ${as.generation}${leads ? ` and assigns ${mark}` : ""}`);
+    this.#note(client, `syncs as ${as.id || "nobody"} of ${as.generation} and assigns ${mark}`);
     const assignments = Object.fromEntries([...parts, ["stranger", "all"]]);
     const asked = await this.world.sync(GROUP, as, assignments);
     if (client.sync !== null) this.#abandoned.push(client.sync);
@@ -312,6 +315,7 @@ export class GroupModel {
     const [number, mark, owner] = part.split("|");
     assert.equal(Number(number), as.generation, "an assignment of another generation");
     assert.equal(owner, this.#ownerOf(as.id), "somebody else's part");
+    assert.equal(this.#ownerOf(this.#assigners[Number(mark)]), this.#ownerOf(generation.leader), "who assigned leads");
     generation.assignment ??= mark;
     assert.equal(mark, generation.assignment, "two assignments of one generation");
   }
