@@ -8,6 +8,7 @@ import type { RunningBroker } from "../lib/broker/start_broker.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLogger, errorText, type Logger } from "../lib/observability/logger.ts";
 import { resolveSettings, type StartSettings } from "./broker_settings.ts";
+import type { GivenSettings } from "./config_file.ts";
 import type { CommandContext, EndWith } from "./command_context.ts";
 import { CommandFailure, exitCode, UsageError } from "./exit.ts";
 import { environmentName, type OwnName, ownNames } from "./setting_names.ts";
@@ -58,7 +59,7 @@ async function gatherSettings(flags: Record<string, unknown>, context: CommandCo
     flags: Object.fromEntries(ownNames.map(({ name }) => [name, flags[camelCase(name)] as string[] | undefined])),
     set: (flags.set as string[] | undefined) ?? [],
     environment: context.environment,
-    file: path === undefined ? null : { path, text: await readConfig(path, flags.config !== undefined, context) },
+    file: path === undefined ? null : await readConfig(path, flags.config !== undefined, context),
   });
   if ("problems" in settings) throw new UsageError(settings.problems);
   return settings;
@@ -68,12 +69,16 @@ function camelCase(name: string): string {
   return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-async function readConfig(path: string, byFlag: boolean, context: CommandContext): Promise<string> {
+async function readConfig(path: string, byFlag: boolean, context: CommandContext): Promise<GivenSettings> {
+  let text: string;
   try {
-    return await context.readTextFile(path);
+    text = await context.readTextFile(path);
   } catch (error) {
     throw new UsageError([`${byFlag ? "--config" : "KAAS_CONFIG"}: cannot read ${path}: ${errorText(error)}`]);
   }
+  // Only those who have a file wait for the YAML parser.
+  const { readConfigFile } = await import("./config_file.ts");
+  return readConfigFile(path, text);
 }
 
 /** Starts the broker and serves until it is told to stop. Resolves to whether it stopped cleanly. */

@@ -12,7 +12,7 @@ import type { PartitionLog } from "../storage/log.ts";
 import type { ReadOutcome } from "../storage/log_reader.ts";
 import type { Broker } from "./broker.ts";
 import type { FetchPartition } from "./fetch_session.ts";
-import { checkLeaderEpoch, currentLeader } from "./leader_hint.ts";
+import { absence, checkLeaderEpoch, currentLeader } from "./leader_hint.ts";
 import type { Partition } from "./partitions.ts";
 import { storedCodec } from "./prepare_batch.ts";
 import type { Topic } from "./topics.ts";
@@ -119,7 +119,13 @@ function readPartition(
     return refuse(wanted, null, byId ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
   }
   const partition = broker.partitions.get(topic.name, wanted.partition);
-  if (partition === undefined) return refuse(wanted, null, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  if (partition === undefined) {
+    const elsewhere = { topic: topic.name, index: wanted.partition, state: "closed" } as const;
+    return {
+      ...refuse(wanted, null, absence(broker, topic.name, wanted.partition)),
+      currentLeader: currentLeader(broker, elsewhere),
+    };
+  }
   const refusal = checkLeaderEpoch(partition, wanted.currentLeaderEpoch);
   if (refusal !== ErrorCode.NONE) return refuse(wanted, partition, refusal, broker);
   if (terms.apiVersion < ZSTD_SINCE && storedCodec(topic.settings) === Compression.zstd) {
