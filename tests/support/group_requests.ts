@@ -8,8 +8,12 @@ import { ZERO_UUID } from "../../lib/protocol/schema.ts";
 
 export function joinOf(
   groupId: string,
-  { memberId = "", metadata = new Uint8Array(0), sessionTimeoutMs = 30_000, groupInstanceId = null as string | null } =
-    {},
+  {
+    memberId = "",
+    metadata = new Uint8Array(0) as Uint8Array,
+    sessionTimeoutMs = 30_000,
+    groupInstanceId = null as string | null,
+  } = {},
 ): InputOf<typeof joinGroupRequest> {
   return {
     groupId,
