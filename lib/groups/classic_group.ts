@@ -16,21 +16,15 @@
  */
 
 import { ErrorCode } from "../errors.ts";
+import { ClassicAnswers, joinReplyFor } from "./classic_answers.ts";
 import { ClassicMembers } from "./classic_members.ts";
 import type { GroupEffects, GroupLimits, GroupState, JoinRequest, SyncRequest } from "./classic_requests.ts";
-import {
-  GroupMember,
-  type MemberFacts,
-  type MemberProtocol,
-  NEW_MEMBER_PATIENCE_MS,
-  NO_BYTES,
-} from "./group_member.ts";
+import { GroupMember, type MemberFacts, type MemberProtocol, NO_BYTES } from "./group_member.ts";
+import { PendingIds } from "./pending_ids.ts";
 import { type JoinReply, refusedJoin, refusedSync, type SyncReply } from "./replies.ts";
 
 /** All that the members of a group may say of themselves, and all that a leader may hand out. */
 const MAX_GROUP_BYTES = 64 * 1024 * 1024;
-/** Ids that may wait for their members; beyond it the oldest lapses. */
-const MAX_PENDING = 10_000;
 
 /** See the file's head. */
 export class ClassicGroup {
@@ -46,15 +40,15 @@ export class ClassicGroup {
   wakeMs = Infinity;
   readonly #members = new ClassicMembers();
   readonly members: ReadonlyMap<string, GroupMember> = this.#members.byId;
-  /** Ids handed out that nobody has joined with yet, and when they lapse. */
-  readonly #pending = new Map<string, number>();
-  #waitingJoins = 0;
+  readonly #pending = new PendingIds();
+  readonly #answers: ClassicAnswers;
   #roundEndMs = Infinity;
   /** In a group's first round: how much longer newcomers may prolong it. */
   #initial: { remainingMs: number; hasNewcomer: boolean } | null = null;
   #syncEndMs = Infinity;
 
   constructor(readonly groupId: string, readonly effects: GroupEffects, wallMs: number) {
+    this.#answers = new ClassicAnswers(effects);
     this.emptySinceMs = wallMs;
   }
 
@@ -100,11 +94,11 @@ export class ClassicGroup {
       case "CompletingRebalance":
         if (!isSame) return this.#rejoin(member, request, answer, limits, nowMs);
         this.#wakeBy(member.heard(nowMs));
-        return this.#answerJoin(answer, this.#joinReplyFor(member));
+        return this.#answers.join(answer, this, member);
       case "Stable":
         if (!isSame || memberId === this.leaderId) return this.#rejoin(member, request, answer, limits, nowMs);
         this.#wakeBy(member.heard(nowMs));
-        return this.#answerJoin(answer, this.#joinReplyFor(member));
+        return this.#answers.join(answer, this, member);
     }
   }
 
@@ -128,7 +122,7 @@ export class ClassicGroup {
           return answer(refusedSync(ErrorCode.MESSAGE_TOO_LARGE));
         }
         this.#wakeBy(member.heard(nowMs));
-        this.#refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
+        this.#answers.refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
         member.sync = answer;
         member.owesSync = false;
         if (memberId === this.leaderId) this.#assign(assignments, nowMs);
@@ -136,7 +130,7 @@ export class ClassicGroup {
       case "Stable":
         this.#wakeBy(member.heard(nowMs));
         member.owesSync = false;
-        return this.#answerSync(answer, member);
+        return this.#answers.sync(answer, this, member);
     }
   }
 
@@ -171,7 +165,7 @@ export class ClassicGroup {
   /** Does what time has made due. */
   advance(nowMs: number, wallMs: number): void {
     if (nowMs < this.wakeMs) return;
-    for (const [id, endMs] of this.#pending) if (endMs <= nowMs) this.#pending.delete(id);
+    this.#pending.lapse(nowMs);
     if (this.#syncEndMs <= nowMs) {
       this.#syncEndMs = Infinity;
       const silent = [...this.members.values()].filter(({ owesSync }) => owesSync);
@@ -192,8 +186,8 @@ export class ClassicGroup {
   /** Answers everybody who waits with `code`: the group is served here no longer. */
   dissolve(code: ErrorCode): void {
     for (const member of this.members.values()) {
-      this.#refuseJoin(member, code);
-      this.#refuseSync(member, code);
+      this.#answers.refuseJoin(member, code);
+      this.#answers.refuseSync(member, code);
     }
   }
 
@@ -207,7 +201,7 @@ export class ClassicGroup {
     if (this.#members.bytesWith(facts, member) > MAX_GROUP_BYTES) return false;
     if (this.state === "Empty") return true;
     if (this.state !== "PreparingRebalance") return member !== undefined || this.members.size < maxSize;
-    return (member !== undefined && member.join !== null) || this.#waitingJoins < maxSize;
+    return (member !== undefined && member.join !== null) || this.#answers.waitingJoins < maxSize;
   }
 
   #supports(protocolType: string, protocols: readonly MemberProtocol[]): boolean {
@@ -227,8 +221,7 @@ export class ClassicGroup {
     const holder = instanceId === null ? undefined : this.#members.byInstance(instanceId);
     if (holder !== undefined) return this.#replaceStatic(holder, newId, request, answer, limits, nowMs);
     if (instanceId === null && request.needsKnownId) {
-      if (this.#pending.size >= MAX_PENDING) this.#pending.delete(this.#pending.keys().next().value!);
-      this.#pending.set(newId, nowMs + sessionTimeoutMs);
+      this.#pending.add(newId, nowMs + sessionTimeoutMs);
       this.#wakeBy(nowMs + sessionTimeoutMs);
       return answer(refusedJoin(ErrorCode.MEMBER_ID_REQUIRED, newId));
     }
@@ -244,8 +237,8 @@ export class ClassicGroup {
     limits: GroupLimits,
     nowMs: number,
   ): void {
-    this.#refuseJoin(old, ErrorCode.FENCED_INSTANCE_ID);
-    this.#refuseSync(old, ErrorCode.FENCED_INSTANCE_ID);
+    this.#answers.refuseJoin(old, ErrorCode.FENCED_INSTANCE_ID);
+    this.#answers.refuseSync(old, ErrorCode.FENCED_INSTANCE_ID);
     const wasLeader = this.leaderId === old.memberId;
     const member = new GroupMember(newId, request.facts);
     member.assignment = old.assignment;
@@ -258,12 +251,12 @@ export class ClassicGroup {
       return this.#rejoin(member, request, answer, limits, nowMs);
     }
     this.effects.save();
-    const reply = this.#joinReplyFor(member);
+    const reply = joinReplyFor(this, member);
     if (!wasLeader || request.knowsSkipAssignment) {
-      return this.#answerJoin(answer, { ...reply, skipAssignment: wasLeader });
+      return this.#answers.giveJoin(answer, { ...reply, skipAssignment: wasLeader });
     }
     // A leader that cannot be told to leave the assignment alone must not know that it leads.
-    this.#answerJoin(answer, { ...reply, leader: old.memberId, members: [] });
+    this.#answers.giveJoin(answer, { ...reply, leader: old.memberId, members: [] });
   }
 
   #addAndRebalance(
@@ -278,9 +271,8 @@ export class ClassicGroup {
     this.leaderId ??= memberId;
     this.#members.enter(member);
     if (this.#initial !== null) this.#initial.hasNewcomer = true;
-    this.#await(member, answer);
-    member.sessionEndMs = nowMs + Math.max(request.facts.sessionTimeoutMs, NEW_MEMBER_PATIENCE_MS);
-    this.#wakeBy(member.sessionEndMs);
+    this.#answers.awaitJoin(member, answer);
+    this.#wakeBy(member.heard(nowMs));
     this.#rebalance(limits, nowMs);
   }
 
@@ -292,15 +284,10 @@ export class ClassicGroup {
     nowMs: number,
   ): void {
     this.#members.update(member, request.facts);
-    this.#refuseJoin(member, ErrorCode.REBALANCE_IN_PROGRESS);
-    this.#await(member, answer);
+    this.#answers.refuseJoin(member, ErrorCode.REBALANCE_IN_PROGRESS);
+    this.#answers.awaitJoin(member, answer);
     this.#wakeBy(member.heard(nowMs));
     this.#rebalance(limits, nowMs);
-  }
-
-  #await(member: GroupMember, answer: (reply: JoinReply) => void): void {
-    member.join = answer;
-    this.#waitingJoins++;
   }
 
   #rebalance(limits: GroupLimits, nowMs: number): void {
@@ -323,7 +310,7 @@ export class ClassicGroup {
     if (this.state !== "PreparingRebalance") {
       for (const member of this.members.values()) {
         if (member.sync === null) continue;
-        this.#refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
+        this.#answers.refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
         this.#wakeBy(member.heard(nowMs));
       }
       this.state = "PreparingRebalance";
@@ -336,7 +323,7 @@ export class ClassicGroup {
 
   #endRoundIfComplete(nowMs: number, wallMs: number): void {
     if (this.state !== "PreparingRebalance" || this.#initial !== null) return;
-    if (this.#waitingJoins === this.members.size && this.#pending.size === 0) this.#endRound(nowMs, wallMs);
+    if (this.#answers.waitingJoins === this.members.size && this.#pending.size === 0) this.#endRound(nowMs, wallMs);
   }
 
   #roundIsOver(nowMs: number, wallMs: number): void {
@@ -355,7 +342,7 @@ export class ClassicGroup {
     for (const member of [...this.members.values()]) {
       if (member.join === null && member.facts.instanceId === null) this.#remove(member);
     }
-    if (this.members.size > 0 && this.#waitingJoins === 0) {
+    if (this.members.size > 0 && this.#answers.waitingJoins === 0) {
       // Only absent static members are left: nobody could lead.
       this.#roundEndMs = nowMs + this.#members.longestRebalanceMs();
       return;
@@ -384,14 +371,11 @@ export class ClassicGroup {
     for (const member of this.members.values()) {
       member.assignment = NO_BYTES;
       if (member.join === null) continue;
-      const answer = member.join;
-      member.join = null;
       member.isNew = false;
       member.owesSync = true;
       this.#wakeBy(member.heard(nowMs));
-      this.#answerJoin(answer, this.#joinReplyFor(member));
+      this.#answers.endJoin(member, this);
     }
-    this.#waitingJoins = 0;
   }
 
   #assign(assignments: SyncRequest["assignments"], nowMs: number): void {
@@ -404,7 +388,7 @@ export class ClassicGroup {
       if (answer === null) continue;
       member.sync = null;
       this.#wakeBy(member.heard(nowMs));
-      this.#answerSync(answer, member);
+      this.#answers.sync(answer, this, member);
     }
   }
 
@@ -414,52 +398,10 @@ export class ClassicGroup {
   }
 
   #remove(member: GroupMember): void {
-    this.#refuseJoin(member, ErrorCode.UNKNOWN_MEMBER_ID);
-    this.#refuseSync(member, ErrorCode.UNKNOWN_MEMBER_ID);
+    this.#answers.refuseJoin(member, ErrorCode.UNKNOWN_MEMBER_ID);
+    this.#answers.refuseSync(member, ErrorCode.UNKNOWN_MEMBER_ID);
     this.#members.drop(member);
     if (this.leaderId === member.memberId) this.leaderId = this.members.keys().next().value ?? null;
-  }
-
-  #refuseJoin(member: GroupMember, code: ErrorCode): void {
-    if (member.join === null) return;
-    const answer = member.join;
-    member.join = null;
-    this.#waitingJoins--;
-    answer(refusedJoin(code, member.memberId));
-  }
-
-  #refuseSync(member: GroupMember, code: ErrorCode): void {
-    member.sync?.(refusedSync(code));
-    member.sync = null;
-  }
-
-  #answerJoin(answer: (reply: JoinReply) => void, reply: JoinReply): void {
-    this.effects.answer(() => answer(reply), (code) => answer(refusedJoin(code, reply.memberId)));
-  }
-
-  #answerSync(answer: (reply: SyncReply) => void, { assignment }: GroupMember): void {
-    const { protocolType, protocolName } = this;
-    const reply = { errorCode: ErrorCode.NONE, protocolType, protocolName, assignment };
-    this.effects.answer(() => answer(reply), (code) => answer(refusedSync(code)));
-  }
-
-  #joinReplyFor(member: GroupMember): JoinReply {
-    const isLeader = member.memberId === this.leaderId;
-    const members = !isLeader ? [] : Array.from(this.members.values(), (one) => ({
-      memberId: one.memberId,
-      groupInstanceId: one.facts.instanceId,
-      metadata: one.metadataFor(this.protocolName),
-    }));
-    return {
-      errorCode: ErrorCode.NONE,
-      generationId: this.generationId,
-      protocolType: this.protocolType,
-      protocolName: this.protocolName,
-      leader: this.leaderId ?? "",
-      memberId: member.memberId,
-      skipAssignment: false,
-      members,
-    };
   }
 
   #wakeBy(dueMs: number): void {
@@ -467,8 +409,7 @@ export class ClassicGroup {
   }
 
   #findWake(nowMs: number): void {
-    let wake = Math.min(this.#roundEndMs, this.#syncEndMs);
-    for (const endMs of this.#pending.values()) wake = Math.min(wake, endMs);
+    let wake = Math.min(this.#roundEndMs, this.#syncEndMs, this.#pending.nextLapseMs);
     for (const { sessionEndMs, join, sync, isNew } of this.members.values()) {
       const waits = (join !== null && !isNew) || sync !== null;
       if (!waits) wake = Math.min(wake, sessionEndMs);

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { type BrokerProcess, startBroker } from "../support/broker_process.ts";
 import { ClientProcess, type MemberCommand, type Running } from "../support/client_process.ts";
 import { createTopic } from "../support/client_suite.ts";
-import { ownedPartitions, recordsOf } from "../support/group_members.ts";
+import { anyEvent, ownedPartitions, recordsOf } from "../support/group_members.ts";
 import { isServed } from "../support/served_apis.ts";
 import { clientCommand, type Part } from "../support/toolchain.ts";
 
@@ -133,19 +133,4 @@ async function shared(members: readonly Member[]): Promise<void> {
 async function owns(member: Member, count: number): Promise<void> {
   const owned = () => ownedPartitions(member.events).length;
   await anyEvent([member], () => owned() === count, () => `${owned()} partitions`);
-}
-
-/** Waits for a condition over events that come; a minute without it is a failure. */
-async function anyEvent(members: readonly Member[], condition: () => boolean, seen: () => string): Promise<void> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    const warnings = members.flatMap(({ events }) => events.filter(({ event }) => event === "warning"));
-    reject(new Error(`after a minute: ${seen()}; warnings: ${JSON.stringify(warnings.slice(-5))}`));
-  }, 60_000);
-  try {
-    // Some of them may have ended; the event comes from one that runs.
-    await Promise.race([late, Promise.any(members.map(({ until }) => until(condition)))]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -56,6 +56,7 @@ interface Generation {
   readonly protocol: string;
   /** What tells the leader's assignment from any other; null until somebody got a part. */
   assignment: string | null;
+  isAssigned: boolean;
 }
 
 /** When a member was last heard of, at the earliest and at the latest. */
@@ -71,17 +72,20 @@ export class GroupModel {
   readonly #owners = new Map<string, string>();
   readonly #gone = new Set<string>();
   readonly #heard = new Map<string, Heard>();
+  /** Time-outs that a member was joined with, by whichever client. */
+  readonly #sessions = new Map<string, number[]>();
   readonly #synced = new Set<string>();
   readonly #committed = new Map<number, number>();
   #highest = 0;
-  #assignments = 0;
+  /** Who made each assignment. */
+  readonly #assigners: string[] = [];
   readonly history: string[] = [];
 
   private constructor(readonly world: GroupWorld, readonly random: SeededRandom) {
     this.#clients = Array.from({ length: CLIENTS }, (_, index) => ({
       // The last two are one static member that was started twice.
       instance: index === 3 ? "i" : index > 3 ? "j" : null,
-      sessionMs: index > 3 ? 9_000 : 6_000 + 2_000 * index,
+      sessionMs: [60_000, 8_000, 6_000, 60_000, 9_000, 9_000][index],
       id: "",
       generation: -1,
       toAssign: [],
@@ -152,6 +156,7 @@ export class GroupModel {
       knowsSkipAssignment: random.chance(0.5),
     });
     const waiting = { asked, sinceMs: this.#nowMs, as };
+    if (as.id !== "") this.#sessions.set(as.id, [...this.#sessions.get(as.id) ?? [], client.sessionMs]);
     if (client.join !== null) this.#settleJoin(client, client.join);
     // The client does not wait for an older request any more: what is left unanswered of it must still be answered.
     if (client.join !== null) this.#abandoned.push(client.join);
@@ -159,17 +164,19 @@ export class GroupModel {
     this.#settleAll(this.#nowMs);
   }
 
-  readonly #abandoned: Waiting<unknown>[] = [];
+  #abandoned: Waiting<unknown>[] = [];
 
   async #sync(client: Client): Promise<void> {
     const as = this.#membershipOf(client);
-    const leads = client.toAssign.length > 0;
-    const mark = `${as.generation}|${++this.#assignments}`;
-    const parts = client.toAssign.filter(() => this.random.chance(0.95)).map(({ memberId, groupInstanceId }) => [
+    // Who does not lead may assign as well: it must not count.
+    const others = [...this.#owners].map(([memberId, groupInstanceId]) => ({ memberId, groupInstanceId }));
+    const toAssign = client.toAssign.length > 0 ? client.toAssign : others;
+    const mark = `${as.generation}|${this.#assigners.push(as.id) - 1}`;
+    const parts = toAssign.filter(() => this.random.chance(0.95)).map(({ memberId, groupInstanceId }) => [
       memberId,
       `${mark}|${groupInstanceId ?? memberId}`,
     ]);
-    this.#note(client, `syncs as ${as.id || "nobody"} of ${as.generation}${leads ? ` and assigns ${mark}` : ""}`);
+    this.#note(client, `syncs as ${as.id || "nobody"} of ${as.generation} and assigns ${mark}`);
     const assignments = Object.fromEntries([...parts, ["stranger", "all"]]);
     const asked = await this.world.sync(GROUP, as, assignments);
     if (client.sync !== null) this.#abandoned.push(client.sync);
@@ -186,9 +193,10 @@ export class GroupModel {
 
   async #leave(client: Client): Promise<void> {
     const as = this.#membershipOf(client);
+    const holder = this.world.groups.describe(GROUP)?.members.find((one) => one.groupInstanceId === as.instance);
     const code = await this.world.leave(GROUP, as.id, as.instance);
     this.#note(client, `leaves as ${as.id || "nobody"} ${as.instance ?? ""}: ${errorName(code)}`);
-    if (code === NONE && as.id !== "") this.#gone.add(as.id);
+    if (code === NONE) this.#gone.add(as.id || holder!.memberId);
     this.#settleAll(this.#nowMs);
   }
 
@@ -214,22 +222,32 @@ export class GroupModel {
     this.#note(null, "the machine stops");
     await this.world.crash();
     for (const client of this.#clients) client.join = client.sync = null;
-    this.#abandoned.length = 0;
+    this.#abandoned = [];
     this.#gone.clear();
     this.#heard.clear();
     // What was not assigned was not saved: its number may come again.
-    for (const [generation, { assignment }] of this.#generations) {
-      if (assignment === null) this.#generations.delete(generation);
+    for (const [generation, { isAssigned }] of this.#generations) {
+      if (!isAssigned) this.#generations.delete(generation);
     }
     this.#highest = Math.max(0, ...this.#generations.keys());
   }
 
   /** Takes the answers that have come since, between then and now. */
   #settleAll(fromMs: number): void {
+    const unanswered = this.#abandoned.filter(({ asked }) => asked.isWaiting);
+    if (unanswered.length < this.#abandoned.length) {
+      // Whoever it was that was answered, its session begins anew.
+      for (const [id, heard] of this.#heard) this.#heard.set(id, { ...heard, toMs: this.#nowMs });
+    }
+    this.#abandoned = unanswered;
     for (const { join } of this.#clients) {
       if (join === null || join.asked.isWaiting) continue;
       const { errorCode, memberId, members } = join.asked.reply;
-      if (errorCode === NONE) this.#owners.set(memberId, join.as.instance ?? memberId);
+      const { instance } = join.as;
+      // A static member that leaves its instance unsaid is one all the same.
+      if (errorCode === NONE && (instance !== null || !this.#owners.has(memberId))) {
+        this.#owners.set(memberId, instance ?? memberId);
+      }
       for (const member of members) this.#owners.set(member.memberId, member.groupInstanceId ?? member.memberId);
     }
     for (const client of this.#clients) {
@@ -240,7 +258,7 @@ export class GroupModel {
     }
   }
 
-  #settleJoin(client: Client, { asked }: Waiting<JoinReply>, fromMs = this.#nowMs): void {
+  #settleJoin(client: Client, { asked, sinceMs }: Waiting<JoinReply>, fromMs = this.#nowMs): void {
     if (asked.isWaiting) return;
     client.join = null;
     const { reply } = asked;
@@ -248,6 +266,7 @@ export class GroupModel {
     this.#note(client, `is told ${errorName(errorCode)} ${memberId} of ${generationId}, leader ${leader}`);
     if (errorCode === ErrorCode.MEMBER_ID_REQUIRED) client.id = memberId;
     else if (errorCode === ErrorCode.UNKNOWN_MEMBER_ID || errorCode === ErrorCode.FENCED_INSTANCE_ID) client.id = "";
+    if (errorCode === ErrorCode.UNKNOWN_MEMBER_ID && sinceMs < this.#nowMs) this.#checkGone(memberId);
     if (errorCode !== NONE) return;
     assert.ok(!this.#gone.has(memberId), `${memberId} had gone`);
     const known = this.#generations.get(generationId);
@@ -258,6 +277,7 @@ export class GroupModel {
         leader,
         protocol: reply.protocolName!,
         assignment: null,
+        isAssigned: false,
       });
     } else {
       assert.equal(this.#ownerOf(leader), this.#ownerOf(known.leader), `leader of ${generationId}`);
@@ -266,12 +286,13 @@ export class GroupModel {
     this.#highest = generationId;
     if (leader === memberId) assert.ok(members.some((member) => member.memberId === memberId));
     else assert.deepEqual(members, []);
+    this.#sessions.set(memberId, [...this.#sessions.get(memberId) ?? [], client.sessionMs]);
     Object.assign(client, { id: memberId, generation: generationId, toAssign: reply.skipAssignment ? [] : members });
     this.#heard.set(memberId, { fromMs, toMs: this.#nowMs });
-    if (known?.assignment == null) this.#synced.delete(memberId);
+    if (known?.isAssigned !== true) this.#synced.delete(memberId);
   }
 
-  #settleSync(client: Client, { asked, as }: Waiting<SyncReply>, fromMs: number): void {
+  #settleSync(client: Client, { asked, as, sinceMs }: Waiting<SyncReply>, fromMs: number): void {
     if (asked.isWaiting) return;
     client.sync = null;
     const { errorCode, assignment } = asked.reply;
@@ -282,47 +303,47 @@ export class GroupModel {
       // Who had waited has its whole session from here; who was refused at once has what was left.
       this.#heard.set(as.id, { ...before, toMs: this.#nowMs });
     }
+    if (errorCode === ErrorCode.UNKNOWN_MEMBER_ID && sinceMs < this.#nowMs) this.#checkGone(as.id);
     if (errorCode !== NONE) return assert.equal(part, "");
     assert.ok(!this.#gone.has(as.id) || fromMs < this.#nowMs, `${as.id} had gone`);
     this.#heard.set(as.id, { fromMs, toMs: this.#nowMs });
     this.#synced.add(as.id);
     const generation = this.#generations.get(as.generation);
     assert.ok(generation !== undefined, `nobody was told of ${as.generation}`);
+    generation.isAssigned = true;
     if (part === "") return;
     const [number, mark, owner] = part.split("|");
     assert.equal(Number(number), as.generation, "an assignment of another generation");
     assert.equal(owner, this.#ownerOf(as.id), "somebody else's part");
+    assert.equal(this.#ownerOf(this.#assigners[Number(mark)]), this.#ownerOf(generation.leader), "who assigned leads");
     generation.assignment ??= mark;
     assert.equal(mark, generation.assignment, "two assignments of one generation");
+  }
+
+  /** Who waits is not dropped, but when it leaves or has its place taken. */
+  #checkGone(memberId: string): void {
+    assert.ok(this.#gone.has(memberId), `${memberId} was dropped while it waited`);
   }
 
   /** What an answer to a heartbeat or commit says about the membership. */
   #judge({ id, generation, instance }: Membership, code: ErrorCode, client: Client): void {
     const heard = this.#heard.get(id);
-    const isSilent = client.join === null && client.sync === null;
+    const waits = (one: Waiting<unknown> | null) => one !== null && one.as.id === id;
+    const isSilent = this.#abandoned.length === 0 &&
+      !this.#clients.some(({ join, sync }) => waits(join) || waits(sync));
+    const sessions = this.#sessions.get(id) ?? [client.sessionMs];
     if (code === NONE || code === ErrorCode.REBALANCE_IN_PROGRESS) {
       assert.ok(!this.#gone.has(id), `${id} had gone`);
       const isOwn = id === client.id && isSilent && heard !== undefined;
-      if (isOwn) assert.ok(this.#nowMs < heard.toMs + this.#patience(client), `the session of ${id} had ended`);
+      if (isOwn) assert.ok(this.#nowMs < heard.toMs + Math.max(...sessions), `the session of ${id} had ended`);
       this.#heard.set(id, { fromMs: this.#nowMs, toMs: this.#nowMs });
     }
     if (code === ErrorCode.FENCED_INSTANCE_ID && this.#ownerOf(id) === instance) this.#gone.add(id);
     const isCurrent = generation === this.#highest && this.#synced.has(id) && this.#ownerOf(id) === (instance ?? id);
     if (code !== ErrorCode.UNKNOWN_MEMBER_ID || heard === undefined || !isCurrent || this.#gone.has(id)) return;
-    if (id !== client.id || instance !== client.instance || this.#instanceLeft(instance)) return;
+    if (id !== client.id || instance !== client.instance) return;
     const isOver = this.world.stateOf(GROUP) === "Empty";
-    assert.ok(isOver || this.#nowMs >= heard.fromMs + client.sessionMs, `${id} was heard of at ${heard.fromMs}`);
-  }
-
-  /** Static members may have been sent away by a leave that named the instance alone. */
-  #instanceLeft(instance: string | null): boolean {
-    return instance !== null &&
-      !this.world.groups.describe(GROUP)?.members.some((one) => one.groupInstanceId === instance);
-  }
-
-  /** Sessions belong to ids; ids that went from one client to another may have been refreshed by the other. */
-  #patience({ sessionMs }: Client): number {
-    return sessionMs;
+    assert.ok(isOver || this.#nowMs >= heard.fromMs + Math.min(...sessions), `${id} was heard of at ${heard.fromMs}`);
   }
 
   #ownerOf(memberId: string): string {
@@ -333,6 +354,8 @@ export class GroupModel {
   #look(): void {
     const described = this.world.groups.describe(GROUP);
     const members = described?.members ?? [];
+    // A round may end without anybody, and without anybody being told.
+    if (described?.state !== "Stable") this.#synced.clear();
     // While a round is joined, those who joined count; static members keep their place when they are away.
     const counted = members.filter(({ groupInstanceId }) => groupInstanceId === null).length;
     assert.ok(counted <= MAX_SIZE || described?.state === "PreparingRebalance", `${counted} members`);

@@ -466,3 +466,13 @@ Deno.test("a member that leaves while others wait for it lets them go on", () =>
     assert.equal(waiting.reply.generationId, 2);
     assert.equal(waiting.reply.leader, two.id);
   }));
+
+Deno.test("a new member that sends its JoinGroup again is as patiently waited for", () =>
+  withGroups(async (world) => {
+    await world.stable("g", [{ sessionMs: 1_800_000, rebalanceMs: 1_800_000 }]);
+    const { memberId } = (await world.join("g", { needsKnownId: true, sessionMs: 6_000 })).reply;
+    await world.join("g", { id: memberId, sessionMs: 6_000 });
+    const again = await world.join("g", { id: memberId, sessionMs: 6_000 });
+    await world.pass(299_999);
+    assert.ok(again.isWaiting);
+  }));
