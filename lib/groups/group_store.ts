@@ -1,11 +1,13 @@
 /**
- * What of groups lasts, as journal entries: one per group (its generation and members) and one per committed offset.
+ * What of groups lasts, as journal entries: one per classic group (its generation and members), several per group of the
+ * consumer protocol (`consumer_group_store.ts`), and one per committed offset.
  * Every key and value begins with the number of its layout, so that a later layout can be told apart.
  */
 
 import type { JournalEntry } from "../journal/journal.ts";
 import { FieldReader, FieldWriter } from "./binary.ts";
 import type { ClassicGroup } from "./classic_group.ts";
+import { readConsumerEntry, type StoredConsumerEntry } from "./consumer_group_store.ts";
 import type { MemberFacts } from "./group_member.ts";
 import type { CommittedOffset } from "./offsets.ts";
 
@@ -36,7 +38,8 @@ export type StoredEntry =
     readonly topic: string;
     readonly partition: number;
     readonly offset: CommittedOffset;
-  };
+  }
+  | StoredConsumerEntry;
 
 export function groupEntry(group: ClassicGroup): JournalEntry {
   const value = new FieldWriter().int8(LAYOUT).int32(group.generationId).string(group.protocolType)
@@ -71,7 +74,7 @@ export function readEntry({ key, value }: JournalEntry): StoredEntry | null {
   const kind = keys.int8();
   const groupId = keys.string() ?? "";
   if (kind === Kind.GROUP) return { kind: "group", groupId, group: readGroup(values) };
-  if (kind !== Kind.OFFSET) return null;
+  if (kind !== Kind.OFFSET) return readConsumerEntry(kind, groupId, keys, values);
   return { kind: "offset", groupId, topic: keys.string() ?? "", partition: keys.int32(), offset: readOffset(values) };
 }
 

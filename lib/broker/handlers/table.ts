@@ -6,6 +6,8 @@ import type { Broker } from "../broker.ts";
 import type { AnyHandler } from "../handler.ts";
 import { alterConfigsHandler } from "./alter_configs.ts";
 import { apiVersionsHandler, type FinalizedFeature } from "./api_versions.ts";
+import { consumerGroupDescribeHandler } from "./consumer_group_describe.ts";
+import { consumerGroupHeartbeatHandler } from "./consumer_group_heartbeat.ts";
 import { createPartitionsHandler } from "./create_partitions.ts";
 import { createTopicsHandler } from "./create_topics.ts";
 import { deleteGroupsHandler } from "./delete_groups.ts";
@@ -36,7 +38,10 @@ import { produceHandler } from "./produce.ts";
 import { syncGroupHandler } from "./sync_group.ts";
 
 /** Features whose levels the brokers of a cluster have agreed on. */
-const features: readonly FinalizedFeature[] = [];
+const features: readonly FinalizedFeature[] = [
+  // 1: groups of the consumer protocol (KIP-848).
+  { name: "group.version", minVersion: 0, maxVersion: 1 },
+];
 
 /** Handlers of all APIs, ApiVersions included. */
 export function handlersOf(broker: Broker): AnyHandler[] {
@@ -67,6 +72,8 @@ export function handlersOf(broker: Broker): AnyHandler[] {
     incrementalAlterConfigsHandler(broker),
     offsetDeleteHandler(broker),
     describeClusterHandler(broker),
+    consumerGroupHeartbeatHandler(broker),
+    consumerGroupDescribeHandler(broker),
     describeProducersHandler(broker),
     listConfigResourcesHandler(broker),
     describeTopicPartitionsHandler(broker),
