@@ -11,16 +11,12 @@
 import { sleep, systemClock, systemRandom, type Timer } from "../clock.ts";
 import { parseAssignment } from "../cluster/assignment.ts";
 import { AssignmentFollower } from "../cluster/assignment_follower.ts";
-import { type BrokerRecord, parseBrokerRecord } from "../cluster/broker_record.ts";
-import { Controller } from "../cluster/controller.ts";
-import { type LeaseRecord, parseLease } from "../cluster/lease.ts";
-import { LeaseWatch } from "../cluster/lease_watch.ts";
+import type { Controller } from "../cluster/controller.ts";
 import { readJson, replaceJson } from "../disk/atomic_replace.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
-import { isLockFree, type MachineIdentity, machineIdentity, sameBoot } from "../disk/machine.ts";
+import { type MachineIdentity, machineIdentity } from "../disk/machine.ts";
 import { realDisk } from "../disk/real_disk.ts";
 import { errorText, type Logger } from "../observability/logger.ts";
-import { parseSegmentFileName } from "../partition_state.ts";
 import { defaultLogConfig } from "../storage/log_config.ts";
 import { createResources } from "../storage/resources.ts";
 import { FolderTopicStore } from "../storage/topic_store.ts";
@@ -32,7 +28,6 @@ import { unservedSettings } from "./config_definitions_unserved.ts";
 import { ConfigStore } from "./config_store.ts";
 import { connectionServices } from "./connection.ts";
 import { connectionLimitsOf, ConnectionRegistry } from "./connection_registry.ts";
-import { coordinatorKinds } from "./coordinator_shards.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { FetchSessionCache } from "./fetch_session.ts";
 import { GroupCoordination } from "./group_coordination.ts";
@@ -40,11 +35,12 @@ import { handlersOf } from "./handlers/table.ts";
 import { Leadership } from "./leadership.ts";
 import { BrokerListener, type ListenerAddress } from "./listener.ts";
 import { planListeners } from "./listener_plan.ts";
-import { brokersFolder, lockPath, Membership } from "./membership.ts";
+import { brokersFolder, Membership } from "./membership.ts";
 import { Partitions } from "./partitions.ts";
 import { ProducerIds } from "./producer_ids.ts";
 import { logConfigOf } from "./topic_log_config.ts";
 import { Topics } from "./topics.ts";
+import { volumeController, type VolumeView, watchBrokers, watchControllers } from "./volume_controller.ts";
 import * as z from "zod";
 
 /** How long running requests may take to end when the broker stops. */
@@ -142,11 +138,7 @@ async function joinAndServe(
     newIncarnation: () => random.uuid(),
   });
   const { nodeId } = membership;
-  const isGone = (record: LeaseRecord & { nodeId: number }) =>
-    Promise.resolve(
-      record.nodeId !== nodeId && sameBoot(machine, record.process) &&
-        isLockFree(lockPath(dataFolder, record.nodeId)),
-    );
+  const view: VolumeView = { disk, clock, dataFolder, machine, nodeId };
   const [clusterId, configStore, before] = await Promise.all([
     clusterIdOf(disk, clusterFolder, random.uuid()),
     ConfigStore.load({ disk, folder: `${clusterFolder}/configs`, nodeId, config, logger }),
@@ -182,13 +174,7 @@ async function joinAndServe(
     tenure: membership,
     folderOf: (shard) => `${clusterFolder}/groups/${shard}`,
   });
-  const brokers = new LeaseWatch<BrokerRecord>({
-    disk,
-    clock,
-    folder: brokersFolder(dataFolder),
-    parse: parseBrokerRecord,
-    isGone,
-  });
+  const brokers = watchBrokers(view);
   const leadership: Leadership = new Leadership({
     logger,
     clock,
@@ -203,57 +189,30 @@ async function joinAndServe(
     folderOf: (topic, partition) => `${dataFolder}/${topic}/${partition}`,
     pokeController: () => controller.poke(),
   }, before);
-  const onProblem = (problem: string, error: unknown) => logger.error(problem, { error: errorText(error) });
   const follower: AssignmentFollower = new AssignmentFollower({
     disk,
     clock,
     folder: clusterFolder,
     onAssignment: (assignment) => leadership.apply(assignment),
-    onProblem,
+    onProblem: (problem, error) => logger.error(problem, { error: errorText(error) }),
   });
-  const standalone = new LeaseWatch<LeaseRecord>({
-    disk,
-    clock,
-    folder: `${clusterFolder}/controllers`,
-    parse: parseLease,
-  });
-  let topicsAreFresh = true;
-  const controller: Controller = new Controller({
-    disk,
-    clock,
-    folder: clusterFolder,
-    lease: {
-      holder: membership.name,
-      process: {
-        ...machine,
-        address: listeners.map(({ info }) => `${info.advertisedHost}:${info.advertisedPort}`).join(),
-      },
-      durationMs,
-      holderIsGone: async (lease) => {
-        const match = /^kaas-(\d+)$/.exec(lease.holder);
-        if (match === null) return false;
-        return Number(match[1]) === nodeId || await isGone({ ...lease, nodeId: Number(match[1]) });
-      },
-    },
-    newIncarnation: () => random.uuid(),
+  const controllers = watchControllers(view);
+  const controller: Controller = volumeController({
+    ...view,
+    random,
+    logger,
+    holder: membership.name,
+    address: listeners.map(({ info }) => `${info.advertisedHost}:${info.advertisedPort}`).join(),
+    durationMs,
     brokers,
-    topics: {
-      all: () => topics.all(),
-      async refresh(names) {
-        if (names !== "all") { for (const name of names) await topics.reload(name); }
-        else if (!topicsAreFresh) await topics.reloadAll();
-        topicsAreFresh = false;
-      },
-    },
-    coordinators: coordinatorKinds,
-    epochOnDisk: (topic, partition) => epochOnDisk(disk, `${dataFolder}/${topic}/${partition}`),
+    topics,
     remembered: () => follower.latest,
-    shouldYield: () => standalone.sightings().some(({ alive }) => alive),
+    // A process that does nothing else is the better controller.
+    shouldYield: () => controllers.sightings().some(({ alive }) => alive),
     onAssigned: () => void follower.lookAgain(),
-    onProblem,
   });
   await brokers.observe();
-  await standalone.observe();
+  await controllers.observe();
   controller.start();
   await follower.start();
   await Promise.race([leadership.ready, sleep(clock, PATIENT_SESSIONS * durationMs)]);
@@ -288,7 +247,7 @@ async function joinAndServe(
   for (const listener of listeners) void listener.serve(registry, { clock, logger });
   const stopSweeping = every(SWEEP_INTERVAL_MS, () => store.sweep());
   const stopLooking = every(LOOK_INTERVAL_MS, async () => {
-    await Promise.all([brokers.observe(), standalone.observe()]).catch((error) => {
+    await Promise.all([brokers.observe(), controllers.observe()]).catch((error) => {
       if (!(error instanceof DiskError)) throw error;
     });
   });
@@ -364,19 +323,6 @@ function warnOfUnserved(config: BrokerConfig, logger: Logger): void {
 function ordinalOf(hostname: string): number | null {
   const ordinal = /-(\d{1,4})$/.exec(hostname);
   return ordinal === null ? null : Number(ordinal[1]);
-}
-
-/** Highest epoch among the file names of a partition, or of a shard of coordinators' state; -1 for none. */
-async function epochOnDisk(disk: Disk, folder: string): Promise<number> {
-  let highest = -1;
-  try {
-    for (const { name } of await disk.list(folder)) {
-      highest = Math.max(highest, parseSegmentFileName(name)?.epoch ?? -1);
-    }
-  } catch (error) {
-    if (!(error instanceof DiskError) || error.kind !== "not-found") throw error;
-  }
-  return highest;
 }
 
 const clusterSchema = z.looseObject({ clusterId: z.string().min(1) });
