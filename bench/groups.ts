@@ -63,8 +63,8 @@ async function main(): Promise<void> {
   const isAlone = values["without-kafka"];
   const brokers = await Brokers.open(isAlone ? { kafka: "" } : await findTools());
   try {
-    // Groups are made one after the other: a short first round saves time.
-    const settings = ["group.initial.rebalance.delay.ms=1000"];
+    // Groups are made one after the other: a short first round saves time. And a thousand clients connect at once.
+    const settings = ["group.initial.rebalance.delay.ms=1000", "socket.listen.backlog.size=2000"];
     const all = [
       ...isAlone ? [] : [await brokers.kafka("kafka-fsync", "fsync", settings)],
       await brokers.kaas("kaas", kaasCommand(), settings),

@@ -91,6 +91,13 @@ export class FieldReader {
     return this.#view.getInt32(this.#advance(4));
   }
 
+  /** How many elements follow; no more than there are bytes, since each takes some. */
+  count(): number {
+    const count = this.int32();
+    if (count < 0 || count > this.#bytes.length - this.#at) throw new RangeError(`${count} elements are too many`);
+    return count;
+  }
+
   int64(): number {
     return Number(this.#view.getBigInt64(this.#advance(8)));
   }

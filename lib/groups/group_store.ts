@@ -100,7 +100,7 @@ function readGroup(values: FieldReader): StoredGroup {
   const generationId = values.int32();
   const [protocolType, protocolName, leaderId] = [values.string(), values.string(), values.string()];
   const emptySinceMs = values.int64();
-  const members = Array.from({ length: values.int32() }, () => readMember(values));
+  const members = Array.from({ length: values.count() }, () => readMember(values));
   return { generationId, protocolType, protocolName, leaderId, emptySinceMs, members };
 }
 
@@ -111,7 +111,7 @@ function readMember(values: FieldReader): StoredMember {
   const [sessionTimeoutMs, rebalanceTimeoutMs] = [values.int32(), values.int32()];
   const assignment = values.bytes() ?? new Uint8Array(0);
   const protocols = Array.from(
-    { length: values.int32() },
+    { length: values.count() },
     () => ({ name: values.string() ?? "", metadata: values.bytes() ?? new Uint8Array(0) }),
   );
   const facts = { instanceId, clientId, clientHost, sessionTimeoutMs, rebalanceTimeoutMs, protocols };
