@@ -5,6 +5,7 @@ import type { Clock, Random } from "../clock.ts";
 import type { Disk } from "../disk/disk.ts";
 import type { GroupCoordinator } from "../groups/coordinator.ts";
 import type { Logger } from "../observability/logger.ts";
+import type { TransactionCoordinator } from "../transactions/transaction_coordinator.ts";
 import type { BrokerConfig } from "./broker_config.ts";
 import type { ConfigStore } from "./config_store.ts";
 import type { FetchSessionCache } from "./fetch_session.ts";
@@ -36,6 +37,7 @@ export interface Broker {
   readonly partitions: Partitions;
   readonly producerIds: ProducerIds;
   readonly groups: GroupCoordinator;
+  readonly transactions: TransactionCoordinator;
   readonly fetchSessions: FetchSessionCache;
   /** The listeners with the addresses that clients are told. */
   readonly listeners: readonly ListenerInfo[];

@@ -3,7 +3,8 @@
  *
  * Start: bind the listeners (a taken port is known before anything is written) → lease on the volume → settings and topics →
  * leadership of all partitions under raised epochs, durable → accept connections. No partition is opened before it is
- * used; groups are refused while their state is read. Stop: no new connections → groups are saved → running requests end → every partition is relinquished → the lease is given back.
+ * used; groups and transactions are refused while their state is read. Stop: no new connections → transactions and groups
+ * are saved → running requests end → every partition is relinquished → the lease is given back.
  */
 import { systemClock, systemRandom, type Timer } from "../clock.ts";
 import { VolumeLease } from "../cluster/volume_lease.ts";
@@ -33,6 +34,7 @@ import { Partitions } from "./partitions.ts";
 import { ProducerIds } from "./producer_ids.ts";
 import { logConfigOf } from "./topic_log_config.ts";
 import { Topics } from "./topics.ts";
+import { coordinateTransactions } from "./transaction_coordination.ts";
 import * as z from "zod";
 
 /** How long running requests may take to end when the broker stops. */
@@ -161,6 +163,20 @@ async function takeVolumeAndServe(
     epoch: lease.epoch,
     tenure: lease,
   });
+  const producerIds = new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId);
+  const transactions = await coordinateTransactions({
+    disk,
+    clock,
+    logger,
+    config,
+    topics,
+    partitions,
+    groups,
+    producerIds,
+    clusterFolder,
+    epoch: lease.epoch,
+    tenure: lease,
+  });
   const broker: Broker = {
     nodeId,
     clusterId,
@@ -174,8 +190,9 @@ async function takeVolumeAndServe(
     tenure: lease,
     topics,
     partitions,
-    producerIds: new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId),
+    producerIds,
     groups,
+    transactions,
     fetchSessions: new FetchSessionCache(config.get("max.incremental.fetch.session.cache.slots"), random.next()),
     listeners: listeners.map(({ info }) => info),
   };
@@ -200,6 +217,7 @@ async function takeVolumeAndServe(
     async stop() {
       stopSweeping();
       for (const listener of listeners) listener.close();
+      await transactions.stop();
       await groups.stop();
       await registry.finish(FINISH_MS);
       const failures = await partitions.relinquishAll();

@@ -184,6 +184,16 @@ export class ClassicGroup {
     return this.state === "CompletingRebalance" ? ErrorCode.REBALANCE_IN_PROGRESS : ErrorCode.NONE;
   }
 
+  /**
+   * Whether a transaction may commit offsets here (KIP-447): NONE also for a producer that says nothing of its consumer,
+   * as those before KIP-447 do.
+   */
+  transactionalCommitProblem(memberId: string, instanceId: string | null, generationId: number, nowMs: number) {
+    if (generationId < 0 && memberId === "" && instanceId === null) return ErrorCode.NONE;
+    const problem = this.commitProblem(memberId, instanceId, generationId, nowMs);
+    return problem === ErrorCode.REBALANCE_IN_PROGRESS ? ErrorCode.NONE : problem;
+  }
+
   /** Does what time has made due. */
   advance(nowMs: number, wallMs: number): void {
     if (nowMs < this.wakeMs) return;

@@ -18,11 +18,14 @@ import {
   groupRemoval,
   offsetEntry,
   offsetRemoval,
+  pendingOffsetEntry,
+  pendingOffsetRemoval,
   readEntry,
   type StoredEntry,
   type StoredGroup,
 } from "./group_store.ts";
-import { CommittedOffsets } from "./offsets.ts";
+import { type CommittedOffset, CommittedOffsets } from "./offsets.ts";
+import { PendingOffsets } from "./pending_offsets.ts";
 import { type JoinReply, refusedJoin, refusedSync, type SyncReply } from "./replies.ts";
 import { subscribedTopics } from "./subscription.ts";
 
@@ -47,6 +50,8 @@ export interface CoordinatorOptions {
 }
 
 export interface OffsetCommit {
+  /** The producer whose transaction the offsets belong to: they are seen when it is committed. */
+  readonly producerId?: number;
   readonly groupId: string;
   readonly memberId: string;
   readonly instanceId: string | null;
@@ -87,6 +92,7 @@ export interface GroupDescription extends GroupListing {
 interface Kept {
   readonly group: ClassicGroup;
   readonly offsets: CommittedOffsets;
+  readonly pending: PendingOffsets;
   /** The last saving of the group that is under way. */
   saving: Promise<void> | null;
   /** Whether the journal knows, or will know, the group itself. */
@@ -182,13 +188,16 @@ export class GroupCoordinator {
 
   /** Resolves with one code per offset, or one for them all, when the commit is durable. */
   async commit(commit: OffsetCommit): Promise<ErrorCode | ErrorCode[]> {
-    const { groupId, memberId, instanceId, generationId, retentionMs } = commit;
+    const { groupId, memberId, instanceId, generationId, retentionMs, producerId } = commit;
     if (this.availability !== ErrorCode.NONE) return this.availability;
     const kept = this.#groups.get(groupId);
     if (kept === undefined && generationId >= 0) return ErrorCode.ILLEGAL_GENERATION;
     const problem = kept === undefined
       ? ErrorCode.NONE
-      : this.#run(kept, (nowMs) => kept.group.commitProblem(memberId, instanceId, generationId, nowMs));
+      : this.#run(kept, (nowMs) =>
+        producerId === undefined
+          ? kept.group.commitProblem(memberId, instanceId, generationId, nowMs)
+          : kept.group.transactionalCommitProblem(memberId, instanceId, generationId, nowMs));
     if (problem !== ErrorCode.NONE) return problem;
     const maxBytes = this.#options.settings().offsetMetadataMaxBytes;
     const isTooLong = ({ metadata }: OffsetToCommit) =>
@@ -199,14 +208,58 @@ export class GroupCoordinator {
       const { offset, leaderEpoch, metadata } = one;
       return { topic, partition, value: { offset, leaderEpoch, metadata, committedAtMs, expiresAtMs } };
     });
-    const entries = taken.map(({ topic, partition, value }) => offsetEntry(groupId, topic, partition, value));
-    const code = await this.#append(entries, () => {
-      if (taken.length === 0) return;
-      const { offsets } = this.#keep(groupId);
-      for (const { topic, partition, value } of taken) offsets.set(topic, partition, value);
-    });
+    const code = producerId === undefined
+      ? await this.#append(
+        taken.map(({ topic, partition, value }) => offsetEntry(groupId, topic, partition, value)),
+        () => {
+          if (taken.length === 0) return;
+          const { offsets } = this.#keep(groupId);
+          for (const { topic, partition, value } of taken) offsets.set(topic, partition, value);
+        },
+      )
+      : await this.#prepareOffsets(groupId, producerId, taken);
     if (code !== ErrorCode.NONE) return code;
     return commit.offsets.map((one) => isTooLong(one) ? ErrorCode.OFFSET_METADATA_TOO_LARGE : ErrorCode.NONE);
+  }
+
+  /** Keeps offsets until {@link endTransaction}; whoever ends the transaction from now on finds them. */
+  #prepareOffsets(
+    groupId: string,
+    producerId: number,
+    taken: readonly { readonly topic: string; readonly partition: number; readonly value: CommittedOffset }[],
+  ): Promise<ErrorCode> {
+    if (taken.length === 0) return Promise.resolve(ErrorCode.NONE);
+    const { pending } = this.#keep(groupId);
+    for (const { topic, partition, value } of taken) pending.set(producerId, topic, partition, value);
+    const entries = taken.map(({ topic, partition, value }) =>
+      pendingOffsetEntry(groupId, producerId, { topic, partition, offset: value })
+    );
+    return this.#append(entries, () => {});
+  }
+
+  /**
+   * A producer's transaction has ended: the offsets it committed are seen from now on, or never. Resolves when that is
+   * durable; to be asked again where it cannot be.
+   */
+  async endTransaction(groupId: string, producerId: number, commits: boolean): Promise<ErrorCode> {
+    if (this.availability !== ErrorCode.NONE) return this.availability;
+    const kept = this.#groups.get(groupId);
+    const ended = kept?.pending.of(producerId) ?? [];
+    if (kept === undefined || ended.length === 0) return ErrorCode.NONE;
+    const entries = ended.flatMap((one) => [
+      ...(commits ? [offsetEntry(groupId, one.topic, one.partition, one.offset)] : []),
+      pendingOffsetRemoval(groupId, producerId, one),
+    ]);
+    return await this.#append(entries, () => {
+      if (commits) { for (const { topic, partition, offset } of ended) kept.offsets.set(topic, partition, offset); }
+      kept.pending.delete(producerId);
+      this.#forgetIfHollow(kept);
+    });
+  }
+
+  /** Whether a transaction that has not ended has committed an offset of this partition. */
+  isUnstable(groupId: string, topic: string, partition: number): boolean {
+    return this.#groups.get(groupId)?.pending.has(topic, partition) === true;
   }
 
   /** The group's offsets; undefined for a group that is not there. To be asked only while {@link availability} is NONE. */
@@ -241,7 +294,10 @@ export class GroupCoordinator {
     const kept = this.#groups.get(groupId);
     if (kept === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
     if (kept.group.state !== "Empty") return ErrorCode.NON_EMPTY_GROUP;
-    return await this.#remove(groupId, allOf(kept.offsets), kept.isSaved);
+    // What transactions have left here goes with the group, as nobody will end it in a group that is no more.
+    const pending = [...kept.pending.all()].map((one) => pendingOffsetRemoval(groupId, one.producerId, one));
+    for (const { producerId } of [...kept.pending.all()]) kept.pending.delete(producerId);
+    return await this.#remove(groupId, allOf(kept.offsets), kept.isSaved, pending);
   }
 
   /** Drops what groups have committed for a topic that is no more. Resolves when that is durable, or cannot be. */
@@ -249,9 +305,10 @@ export class GroupCoordinator {
     await this.loaded;
     if (this.availability !== ErrorCode.NONE) return;
     const removals: Promise<ErrorCode>[] = [];
-    for (const [groupId, { offsets }] of this.#groups) {
+    for (const [groupId, { offsets, pending }] of this.#groups) {
       const gone = allOf(offsets).filter((one) => one.topic === topic);
-      if (gone.length > 0) removals.push(this.#remove(groupId, gone));
+      const dropped = pending.deleteTopic(topic).map((one) => pendingOffsetRemoval(groupId, one.producerId, one));
+      if (gone.length + dropped.length > 0) removals.push(this.#remove(groupId, gone, false, dropped));
     }
     await Promise.all(removals);
   }
@@ -290,6 +347,9 @@ export class GroupCoordinator {
         if (stored?.kind === "group") this.#restore(stored.groupId, stored.group, nowMs);
         else if (stored?.kind === "offset") {
           this.#keep(stored.groupId).offsets.set(stored.topic, stored.partition, stored.offset);
+        } else if (stored?.kind === "pending-offset") {
+          const { groupId, producerId, topic, partition, offset } = stored;
+          this.#keep(groupId).pending.set(producerId, topic, partition, offset);
         }
       }
       this.#journal = journal;
@@ -340,6 +400,7 @@ export class GroupCoordinator {
     const kept: Kept = {
       group: new ClassicGroup(groupId, effects, clock.wallMs()),
       offsets: new CommittedOffsets(),
+      pending: new PendingOffsets(),
       saving: null,
       isSaved: false,
       timer: null,
@@ -385,7 +446,7 @@ export class GroupCoordinator {
   }
 
   #forgetIfHollow(kept: Kept): void {
-    if (!kept.group.isIdle || kept.isSaved || !kept.offsets.isEmpty) return;
+    if (!kept.group.isIdle || kept.isSaved || !kept.offsets.isEmpty || !kept.pending.isEmpty) return;
     if (this.#groups.get(kept.group.groupId) !== kept) return;
     kept.timer?.cancel();
     this.#groups.delete(kept.group.groupId);
@@ -407,8 +468,10 @@ export class GroupCoordinator {
     groupId: string,
     partitions: readonly { readonly topic: string; readonly partition: number }[],
     groupToo = false,
+    further: readonly JournalEntry[] = [],
   ): Promise<ErrorCode> {
     const entries = partitions.map(({ topic, partition }) => offsetRemoval(groupId, topic, partition));
+    entries.push(...further);
     const known = this.#groups.get(groupId);
     if (groupToo && known !== undefined) {
       entries.push(groupRemoval(groupId));
@@ -438,7 +501,9 @@ export class GroupCoordinator {
     const nowMs = this.#options.clock.wallMs();
     const retentionMs = this.#options.settings().offsetRetentionMs;
     const removals: Promise<ErrorCode>[] = [];
-    for (const [groupId, { group, offsets, isSaved }] of this.#groups) {
+    for (const [groupId, { group, offsets, pending, isSaved }] of this.#groups) {
+      // The end of a transaction renews them.
+      if (!pending.isEmpty) continue;
       const hadMembers = group.state === "Empty" && group.protocolType !== null;
       const emptySinceMs = hadMembers ? group.emptySinceMs : null;
       const gone = offsets.expired({ nowMs, retentionMs, emptySinceMs, subscribed: subscriptionsOf(group) });

@@ -196,6 +196,11 @@ export class PartitionLog {
     return [...producers.entries()];
   }
 
+  /** Whether a producer has a transaction here that no marker has ended. */
+  hasOpenTransaction(producerId: number): boolean {
+    return (this.#state.producers.entry(producerId)?.transactionFirstOffset ?? -1) !== -1;
+  }
+
   /** Obeys new settings from now on. */
   applyConfig(config: LogConfig): void {
     const state = this.#state;

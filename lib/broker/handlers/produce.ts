@@ -5,6 +5,9 @@
  * longer needed. The reply follows when the syncs that cover the appends are over (acks 1 and −1 alike), or when the
  * request's timeout is (REQUEST_TIMED_OUT; a retry of an idempotent producer is then recognised). acks=0 has no reply.
  *
+ * What belongs to a transaction is appended only where the coordinator knows, durably, that the partition is part of it:
+ * versions 12 and up take it in by this request, which then waits for that before its appends.
+ *
  * Versions: 0–2 carry message sets of magic 0 and 1; 3 record batches; 7 zstd; 8 errors per record; 10 the current leader;
  * 13 topic ids.
  */
@@ -15,7 +18,7 @@ import {
   type ProduceResponse,
   produceResponse,
 } from "../../protocol/messages/produce.ts";
-import { isTransactional } from "../../records/batch.ts";
+import { HEADER_BYTES, isTransactional, magic, producerEpoch, producerId } from "../../records/batch.ts";
 import type { ProducedOutcome, RecordError } from "../../records/validate.ts";
 import type { PartitionLog } from "../../storage/log.ts";
 import type { Broker } from "../broker.ts";
@@ -24,9 +27,14 @@ import { currentLeader, nodeEndpoints, type WithLeader } from "../leader_hint.ts
 import { prepareBatch } from "../prepare_batch.ts";
 import type { Partition } from "../partitions.ts";
 import type { Topic } from "../topics.ts";
+import { produceErrorFor } from "../transaction_errors.ts";
+import type { ProducerIdentity, TopicPartition } from "../../transactions/transaction.ts";
 
 type PartitionData = ProduceRequest["topicData"][number]["partitionData"][number];
 type PartitionReply = ProduceResponse["responses"][number]["partitionResponses"][number];
+
+/** From here on a transaction gains partitions by producing to them (KIP-890). */
+const JOINS_SINCE = 12;
 
 /** A partition's part of the request after its append. */
 interface Appended {
@@ -57,7 +65,34 @@ class Production {
 
   run(): Reply<ProduceResponse> | Promise<Reply<ProduceResponse>> {
     const logs = this.#openLogs();
-    return logs === null ? this.#appendAll(null) : logs.then((opened) => this.#appendAll(opened));
+    const joining = this.#joinTransaction();
+    if (logs === null && joining === null) return this.#appendAll(null);
+    return Promise.all([logs, joining]).then(([opened]) => this.#appendAll(opened));
+  }
+
+  /**
+   * Takes the partitions into the producer's transaction before anything is appended to them (KIP-890); null where nothing
+   * has to be waited for. What comes of it is asked for at the append.
+   */
+  #joinTransaction(): Promise<unknown> | null {
+    const { transactionalId, topicData } = this.request;
+    if (transactionalId === null || this.context.apiVersion < JOINS_SINCE) return null;
+    let producer: ProducerIdentity | null = null;
+    const partitions: TopicPartition[] = [];
+    for (const data of topicData) {
+      const topic = this.#topicOf(data);
+      if (topic === undefined) continue;
+      for (const { index, records } of data.partitionData) {
+        const writer = records === null ? null : transactionalProducerOf(records);
+        if (writer === null || this.broker.partitions.get(topic.name, index) === undefined) continue;
+        producer ??= writer;
+        // A request has one producer; whoever mixes several is refused at the append.
+        if (producer.producerId === writer.producerId) partitions.push({ topic: topic.name, partition: index });
+      }
+    }
+    if (producer === null) return null;
+    const joined = this.broker.transactions.add(transactionalId, producer, { partitions, groups: [] });
+    return joined instanceof Promise ? joined : null;
   }
 
   /** Opens the partitions that are not open yet, all at once; null where nothing has to be waited for. */
@@ -123,8 +158,16 @@ class Production {
     if (prepared.kind === "refused") {
       return refuse(data, prepared.errorCode, prepared.message, prepared.recordErrors);
     }
-    if (transactionalId !== null || isTransactional(prepared.batch)) {
-      return refuse(data, ErrorCode.INVALID_TXN_STATE, "This broker does not serve transactions");
+    if (isTransactional(prepared.batch)) {
+      // Asked at the very moment of the append: no record comes behind the end of its transaction.
+      const refusal = this.#transactionRefusal(transactionalId, topic, data.index, prepared.batch);
+      if (refusal !== ErrorCode.NONE) {
+        return refuse(
+          data,
+          produceErrorFor(refusal, this.context.apiVersion),
+          "The partition is not in the transaction",
+        );
+      }
     }
     const outcome = log.append(prepared.batch, nowMs);
     if (outcome.kind === "refused") {
@@ -141,6 +184,13 @@ class Production {
       partition.appendedBytes += prepared.batch.length;
     }
     return { reply, pending: acks === 0 ? null : { log, ticket: outcome.ticket } };
+  }
+
+  #transactionRefusal(transactionalId: string | null, topic: Topic, partition: number, batch: Uint8Array): ErrorCode {
+    if (transactionalId === null) return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+    const producer = { producerId: producerId(batch), producerEpoch: producerEpoch(batch) };
+    const participants = { partitions: [{ topic: topic.name, partition }], groups: [] };
+    return this.broker.transactions.verify(transactionalId, producer, participants);
   }
 
   #unknownTopic(): ErrorCode {
@@ -202,6 +252,12 @@ class Production {
   *#leaderHints(): Iterable<WithLeader> {
     for (const { partitionResponses } of this.#responses) yield* partitionResponses;
   }
+}
+
+/** The producer of a transactional batch; null for any other, and for bytes that are none. */
+function transactionalProducerOf(records: Uint8Array): ProducerIdentity | null {
+  if (records.length < HEADER_BYTES || magic(records) !== 2 || !isTransactional(records)) return null;
+  return { producerId: producerId(records), producerEpoch: producerEpoch(records) };
 }
 
 function replyOf(index: number, errorCode: ErrorCode): PartitionReply {
