@@ -3,7 +3,7 @@
  */
 
 import assert from "node:assert/strict";
-import { type BrokerProcess, brokersAreOwned, startBroker } from "../support/broker_process.ts";
+import { type BrokerProcess, brokersAreOwned, startBroker, until } from "../support/broker_process.ts";
 import { ClientError, ClientProcess } from "../support/client_process.ts";
 import { createTopic } from "../support/client_suite.ts";
 import { tool } from "../support/kafka_tools.ts";
@@ -76,3 +76,167 @@ for (const part of ["kafka-clients-4.3", "kafka-clients-2.0"] as const) {
       }),
   });
 }
+
+for (const part of ["confluent", "franz-go", "kafkajs"] as const) {
+  Deno.test({
+    name: `${part}: committed transactions are read, aborted ones are not`,
+    ignore: isMissing(part, "kafka-clients-4.3"),
+    ...sanitized,
+    fn: () =>
+      withBroker(async (_, start) => {
+        const [writer, reader] = [start(part), start("kafka-clients-4.3")];
+        await createTopic(writer, "t");
+        const of = (prefix: string, count: number) => ({ topic: "t", generate: { prefix, count } });
+        await writer.transact({
+          transactionalId: "writer",
+          transactions: [of("a", 2), { ...of("b", 3), end: "abort" }, of("c", 1), { ...of("d", 2), end: "abort" }],
+        }).result;
+        assert.deepEqual(await committedKeys(reader, "t"), ["a-0", "a-1", "c-0"]);
+      }),
+  });
+}
+
+for (const part of ["kafka-clients-4.3", "kafka-clients-2.0", "confluent", "franz-go", "kafkajs"] as const) {
+  Deno.test({
+    name: `${part}: a copy is exact though the broker and the copying client are killed`,
+    ignore: !brokersAreOwned || isMissing(part, "kafka-clients-4.3"),
+    ...sanitized,
+    fn: () =>
+      withBroker(async (broker, start) => {
+        const reader = start("kafka-clients-4.3");
+        const partitions = 3;
+        const count = 3_000;
+        await createTopic(reader, "in", partitions);
+        await createTopic(reader, "out", partitions);
+        await reader.produce({ topic: "in", generate: { count, prefix: "k", partitions } });
+        const command = {
+          ...{ topic: "in", output: "out", groupId: "copiers", transactionalId: "copier" },
+          ...{ batch: 40, abortEvery: 5, sessionTimeoutMs: 6_000 },
+        };
+        const first = start(part);
+        const begun = first.copy(command);
+        await begun.until((event) => event.event === "progress" && event.acked >= 500);
+        await broker.kill();
+        await broker.restart();
+        const before = begun.events.length;
+        await begun.until((event) => begun.events.indexOf(event) >= before && event.event === "progress");
+        first.signal("SIGKILL");
+        const second = start(part);
+        const going = second.copy(command);
+        await going.until((event) => event.event === "progress");
+        await broker.kill();
+        await broker.restart();
+        for (let partition = 0; partition < partitions; partition++) {
+          const written = keys("k", count).filter((_, i) => i % partitions === partition);
+          await until(
+            async () => {
+              const { offset } = await reader.committed({ groupId: "copiers", topic: "in", partition });
+              return offset === written.length;
+            },
+            `partition ${partition} to be copied`,
+            120_000,
+          );
+          assert.deepEqual(await committedKeys(reader, "out", partition), written);
+        }
+        await second.stop(going);
+      }),
+  });
+}
+
+/** A transaction that waits for its end, written by a client of its own. */
+async function held(start: (part: Part) => ClientProcess, part: Part, transactionalId: string, settings: object = {}) {
+  const client = start(part);
+  const running = client.transact({
+    transactionalId,
+    ...settings,
+    transactions: [{ topic: "t", generate: { prefix: transactionalId, count: 3 }, hold: true }],
+  });
+  await running.until(({ event }) => event === "held");
+  return { client, running };
+}
+
+for (const part of ["kafka-clients-4.3", "kafka-clients-2.0", "confluent", "franz-go"] as const) {
+  Deno.test({
+    name: `${part}: a second producer of one transactional id fences the first, whose records are never seen`,
+    ignore: isMissing(part, "kafka-clients-4.3"),
+    ...sanitized,
+    fn: () =>
+      withBroker(async (_, start) => {
+        const reader = start("kafka-clients-4.3");
+        await createTopic(reader, "t");
+        const zombie = await held(start, part, "one");
+        await start(part).transact({
+          transactionalId: "one",
+          transactions: [{ topic: "t", generate: { prefix: "second", count: 2 } }],
+        }).result;
+        await assert.rejects(
+          zombie.client.stop(zombie.running),
+          (error) => error instanceof ClientError && [47, 90, null].includes(error.code),
+        );
+        assert.deepEqual(await committedKeys(reader, "t"), ["second-0", "second-1"]);
+      }),
+  });
+
+  Deno.test({
+    name:
+      `${part}: a transaction whose client died is aborted at its timeout, also when the broker was killed meanwhile`,
+    ignore: !brokersAreOwned || isMissing(part, "kafka-clients-4.3"),
+    ...sanitized,
+    fn: () =>
+      withBroker(async (broker, start) => {
+        const reader = start("kafka-clients-4.3");
+        await createTopic(reader, "t");
+        const dead = await held(start, part, "dead", { transactionTimeoutMs: 4_000 });
+        const late = await held(start, part, "late", { transactionTimeoutMs: 4_000 });
+        await reader.produce({ topic: "t", records: [{ key: btoa("plain"), value: btoa("v") }] });
+        dead.client.signal("SIGKILL");
+        const latest = async () =>
+          (await reader.start<{ offset: number }>("offset", { topic: "t", at: "latest", config: committed }).result)
+            .offset;
+        assert.equal(await latest(), 0, "nothing behind an open transaction is stable");
+        await broker.kill();
+        await broker.restart();
+        await until(async () => await latest() === 3 + 3 + 1 + 2, "both to be aborted", 20_000);
+        assert.deepEqual(await committedKeys(reader, "t"), ["plain"]);
+        await assert.rejects(late.client.stop(late.running));
+      }),
+  });
+}
+
+Deno.test({
+  name: "kafka-transactions lists, describes, finds and aborts",
+  ignore: !brokersAreOwned || isMissing("kafka-clients-4.3", "kafka-tools"),
+  ...sanitized,
+  fn: () =>
+    withBroker(async (broker, start) => {
+      const reader = start("kafka-clients-4.3");
+      await createTopic(reader, "t");
+      await reader.transact({
+        transactionalId: "done",
+        transactions: [{ topic: "t", generate: { prefix: "done", count: 1 } }],
+      }).result;
+      const open = await held(start, "kafka-clients-2.0", "open");
+      const run = async (...args: string[]) =>
+        (await tool("kafka-transactions", ["--bootstrap-server", broker.bootstrap, ...args])).split("\n")
+          .map((line) => line.trim().split(/\s+/)).filter((words) => words.length > 1);
+      const listed = await run("list");
+      assert.deepEqual(listed.slice(1).map(([id, , , state]) => [id, state]).sort(), [
+        ["done", "CompleteCommit"],
+        ["open", "Ongoing"],
+      ]);
+      assert.deepEqual((await run("list", "--duration-filter", "3600000")).length, 1);
+      assert.deepEqual((await run("list", "--transactional-id-pattern", "o.*n")).slice(1).map(([id]) => id), ["open"]);
+      const [, described] = await run("describe", "--transactional-id", "open");
+      assert.ok(described.includes("Ongoing") && described.includes("t-0"), described.join(" "));
+      const [, ...producers] = await run("describe-producers", "--topic", "t", "--partition", "0");
+      const starts = producers.map((words) => words.at(-1));
+      assert.deepEqual(starts.sort(), ["2", "None"]);
+      await run("abort", "--topic", "t", "--partition", "0", "--start-offset", "2");
+      assert.deepEqual(await committedKeys(reader, "t"), ["done-0"]);
+      const hanging = await run("find-hanging", "--broker-id", "0", "--max-transaction-timeout", "0");
+      assert.equal(hanging.length, 1, "nothing hangs");
+      await run("force-terminate", "--transactional-id", "open");
+      await assert.rejects(open.client.stop(open.running));
+      assert.deepEqual(await committedKeys(reader, "t"), ["done-0"]);
+    }),
+});
