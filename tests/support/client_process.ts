@@ -292,7 +292,7 @@ export class ClientProcess {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     // Whoever waits for an event only must not be hit by the end as an unhandled rejection.
     promise.catch(() => {});
-    const timer = op === "member" || op === "copy" ? undefined : setTimeout(() => this.#giveUp(op), longestCommandMs);
+    const timer = op === "member" ? undefined : setTimeout(() => this.#giveUp(op), longestCommandMs);
     const waiting: Waiting = {
       events,
       watchers,

@@ -374,7 +374,7 @@ async function transact(request, emit) {
 }
 
 async function copy(request, emit) {
-  const producer = transactionalProducer(request);
+  let producer = transactionalProducer(request);
   const consumer = kafka.consumer({
     groupId: request.groupId,
     sessionTimeout: request.sessionTimeoutMs ?? 10_000,
@@ -383,8 +383,9 @@ async function copy(request, emit) {
     readUncommitted: false,
     // A member that a killed broker has cut off would otherwise take as long to come back as a rebalance may.
     rebalanceTimeout: 10_000,
-    retry: { initialRetryTime: 100, maxRetryTime: 500, retries: 60 },
+    retry: { initialRetryTime: 100, maxRetryTime: 500, retries: 60, restartOnFailure: () => Promise.resolve(true) },
   });
+  consumer.on(consumer.events.CRASH, ({ payload }) => emit("warning", { message: `crash: ${payload.error}` }));
   await producer.connect();
   await consumer.connect();
   await consumer.subscribe({ topics: [request.topic], fromBeginning: true });
@@ -430,7 +431,10 @@ async function copy(request, emit) {
           await transaction.commit();
         } catch (error) {
           emit("warning", { message: String(error) });
-          if (transaction.isActive()) await transaction.abort();
+          // This client cannot go on with a producer whose transaction it could not end.
+          await producer.disconnect().catch(() => {});
+          producer = transactionalProducer(request);
+          await producer.connect();
           throw error;
         }
         resolveOffset(part.at(-1).offset);

@@ -1,0 +1,89 @@
+/**
+ * All that a broker's handlers work with, on a disk and a clock that belong to the test: topics, partitions, groups,
+ * transactions. Requests go through the bytes of their version, as on a connection.
+ */
+
+import type { Broker } from "../../lib/broker/broker.ts";
+import { BrokerConfig } from "../../lib/broker/broker_config.ts";
+import type { BrokerSettingName } from "../../lib/broker/config_definitions.ts";
+import { ConfigStore } from "../../lib/broker/config_store.ts";
+import { FetchSessionCache } from "../../lib/broker/fetch_session.ts";
+import { coordinateGroups } from "../../lib/broker/group_coordination.ts";
+import { handlersOf } from "../../lib/broker/handlers/table.ts";
+import { Leadership } from "../../lib/broker/leadership.ts";
+import { Partitions } from "../../lib/broker/partitions.ts";
+import { ProducerIds } from "../../lib/broker/producer_ids.ts";
+import { logConfigOf } from "../../lib/broker/topic_log_config.ts";
+import { Topics } from "../../lib/broker/topics.ts";
+import { coordinateTransactions } from "../../lib/broker/transaction_coordination.ts";
+import { silentLogger } from "../../lib/observability/logger.ts";
+import type { InputOf, Message, ValueOf } from "../../lib/protocol/schema.ts";
+import { defaultLogConfig } from "../../lib/storage/log_config.ts";
+import { FolderTopicStore } from "../../lib/storage/topic_store.ts";
+import type { SeededRandom } from "../simulation/seeded_random.ts";
+import type { SimulatedClock } from "../simulation/simulated_clock.ts";
+import type { SimulatedDisk } from "../simulation/simulated_disk.ts";
+import { ask } from "./admin_broker.ts";
+
+export interface SimulatedBrokerOptions {
+  readonly disk: SimulatedDisk;
+  readonly clock: SimulatedClock;
+  readonly random: SeededRandom;
+  /** Higher than that of every broker before on this disk. */
+  readonly epoch: number;
+  readonly settings?: { readonly [K in BrokerSettingName]?: string | number | boolean };
+}
+
+/** See the file's head. */
+export class SimulatedBroker {
+  readonly #handlers;
+
+  private constructor(readonly broker: Broker) {
+    this.#handlers = new Map(handlersOf(broker).map((handler) => [handler.request.apiKey, handler]));
+  }
+
+  /** Starts a broker on the folder `data`, whose coordinators have read their state. @throws {DiskError} */
+  static async open({ disk, clock, random, epoch, settings = {} }: SimulatedBrokerOptions): Promise<SimulatedBroker> {
+    const [logger, nodeId, dataFolder, clusterFolder] = [silentLogger, 0, "data", "data/__cluster"];
+    await disk.makeFolder(clusterFolder);
+    await disk.syncFolder("");
+    await disk.syncFolder(dataFolder);
+    const config = BrokerConfig.of(settings);
+    const configStore = await ConfigStore.load({ disk, folder: `${clusterFolder}/configs`, nodeId, config, logger });
+    const store = new FolderTopicStore({ disk, clock, dataFolder, random, logger });
+    const topics = await Topics.load({ store, config, random, logger });
+    const partitions = new Partitions({
+      disk,
+      clock,
+      logger,
+      logConfigOf(name) {
+        const topic = topics.get(name);
+        return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
+      },
+    });
+    const common = { disk, clock, random, logger, config, topics, partitions, clusterFolder, epoch };
+    const tenure = { isValid: () => !disk.crashed };
+    await Leadership.assume({ ...common, dataFolder, brokerName: "kaas-0", controllerEpoch: epoch });
+    const groups = await coordinateGroups({ ...common, tenure });
+    const producerIds = new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId);
+    const transactions = await coordinateTransactions({ ...common, groups, producerIds, tenure });
+    await Promise.all([groups.loaded, transactions.loaded]);
+    return new SimulatedBroker({
+      ...{ nodeId, clusterId: "simulated", config, configStore, clock, random, disk, logger, tenure },
+      ...{ topics, partitions, producerIds, groups, transactions },
+      dataFolders: [dataFolder],
+      fetchSessions: new FetchSessionCache(10, random.next()),
+      listeners: [{ name: "PLAINTEXT", advertisedHost: "advertised", advertisedPort: 19092 }],
+    });
+  }
+
+  /** Sends a request and gives the reply. */
+  call<Request extends Message<unknown, unknown>, Response extends Message<unknown, unknown>>(
+    request: Request,
+    response: Response,
+    version: number,
+    input: InputOf<Request>,
+  ): Promise<ValueOf<Response>> {
+    return ask(this.#handlers.get(request.apiKey)!, { request, response }, version, input);
+  }
+}
