@@ -235,7 +235,7 @@ Deno.test({
       assert.deepEqual(await committedKeys(reader, "t"), ["done-0"]);
       const hanging = await run("find-hanging", "--broker-id", "0", "--max-transaction-timeout", "0");
       assert.equal(hanging.length, 1, "nothing hangs");
-      await run("forceTerminateTransaction", "--transactional-id", "open");
+      await run("forceTerminateTransaction", "--transactionalId", "open");
       await assert.rejects(open.client.stop(open.running));
       assert.deepEqual(await committedKeys(reader, "t"), ["done-0"]);
     }),

@@ -14,15 +14,16 @@ import { Leadership } from "../../lib/broker/leadership.ts";
 import { Partitions } from "../../lib/broker/partitions.ts";
 import { ProducerIds } from "../../lib/broker/producer_ids.ts";
 import { logConfigOf } from "../../lib/broker/topic_log_config.ts";
+import { getOrCreateTopic } from "../../lib/broker/topic_creation.ts";
 import { Topics } from "../../lib/broker/topics.ts";
 import { coordinateTransactions } from "../../lib/broker/transaction_coordination.ts";
 import { silentLogger } from "../../lib/observability/logger.ts";
 import type { InputOf, Message, ValueOf } from "../../lib/protocol/schema.ts";
 import { defaultLogConfig } from "../../lib/storage/log_config.ts";
 import { FolderTopicStore } from "../../lib/storage/topic_store.ts";
-import type { SeededRandom } from "../simulation/seeded_random.ts";
-import type { SimulatedClock } from "../simulation/simulated_clock.ts";
-import type { SimulatedDisk } from "../simulation/simulated_disk.ts";
+import { SeededRandom } from "../simulation/seeded_random.ts";
+import { SimulatedClock } from "../simulation/simulated_clock.ts";
+import { SimulatedDisk } from "../simulation/simulated_disk.ts";
 import { ask } from "./admin_broker.ts";
 
 export interface SimulatedBrokerOptions {
@@ -86,4 +87,34 @@ export class SimulatedBroker {
   ): Promise<ValueOf<Response>> {
     return ask(this.#handlers.get(request.apiKey)!, { request, response }, version, input);
   }
+}
+
+/** Runs `body` with a broker on an empty simulated disk, and a topic `t` of three partitions. */
+export async function withSimulatedBroker(
+  body: (
+    broker: SimulatedBroker,
+    world: { readonly clock: SimulatedClock; pass(ms: number): Promise<void> },
+  ) => Promise<void>,
+  settings: SimulatedBrokerOptions["settings"] = {},
+): Promise<void> {
+  const random = new SeededRandom(1);
+  const clock = new SimulatedClock();
+  const disk = new SimulatedDisk({ random: random.fork(), clock, syncTurns: 4 });
+  const broker = await SimulatedBroker.open({
+    disk,
+    clock,
+    random,
+    epoch: 1,
+    settings: { "num.partitions": 3, ...settings },
+  });
+  await getOrCreateTopic(broker.broker, "t");
+  await body(broker, {
+    clock,
+    async pass(ms) {
+      for (let passed = 0; passed < ms; passed += 50) {
+        clock.advance(Math.min(50, ms - passed));
+        await disk.settle();
+      }
+    },
+  });
 }
