@@ -1,16 +1,21 @@
 /**
- * A broker's life: taking the volume, leading everything on it, serving, and leaving in order.
+ * A broker's life: joining the cluster, serving, and leaving in order.
  *
- * Start: bind the listeners (a taken port is known before anything is written) → lease on the volume → settings and topics →
- * leadership of all partitions under raised epochs, durable → accept connections. No partition is opened before it is
- * used; groups and transactions are refused while their state is read. Stop: no new connections → transactions and groups
- * are saved → running requests end → every partition is relinquished → the lease is given back.
+ * Start: bind the listeners (a taken port is known before anything is written) → a session on the volume → settings and
+ * topics → campaign for controller → act on the first assignment that knows the session → accept connections. No
+ * partition is opened before it is used, unless another broker led it; groups and transactions are refused while their
+ * state is read.
+ * Stop: where there are other brokers, they take over everything, one partition after the other, while this one serves
+ * the rest → no new connections → groups and transactions are saved → running requests end → what is still led is relinquished → the
+ * leases are given back.
  */
-import { systemClock, systemRandom, type Timer } from "../clock.ts";
-import { VolumeLease } from "../cluster/volume_lease.ts";
+import { sleep, systemClock, systemRandom, type Timer } from "../clock.ts";
+import { parseAssignment } from "../cluster/assignment.ts";
+import { AssignmentFollower } from "../cluster/assignment_follower.ts";
+import type { Controller } from "../cluster/controller.ts";
 import { readJson, replaceJson } from "../disk/atomic_replace.ts";
-import type { Disk } from "../disk/disk.ts";
-import { lockForLife, type MachineIdentity, machineIdentity, sameBoot } from "../disk/machine.ts";
+import { type Disk, DiskError } from "../disk/disk.ts";
+import { type MachineIdentity, machineIdentity } from "../disk/machine.ts";
 import { realDisk } from "../disk/real_disk.ts";
 import { errorText, type Logger } from "../observability/logger.ts";
 import { defaultLogConfig } from "../storage/log_config.ts";
@@ -18,31 +23,42 @@ import { createResources } from "../storage/resources.ts";
 import { FolderTopicStore } from "../storage/topic_store.ts";
 import type { Broker } from "./broker.ts";
 import type { BrokerConfig } from "./broker_config.ts";
+import { BrokerLinks } from "./broker_links.ts";
+import { VolumeCluster } from "./cluster.ts";
 import { isBrokerSettingName } from "./config_definitions.ts";
 import { unservedSettings } from "./config_definitions_unserved.ts";
 import { ConfigStore } from "./config_store.ts";
 import { connectionServices } from "./connection.ts";
 import { connectionLimitsOf, ConnectionRegistry } from "./connection_registry.ts";
+import { TRANSACTION_SHARDS } from "./coordinator_shards.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { FetchSessionCache } from "./fetch_session.ts";
-import { coordinateGroups } from "./group_coordination.ts";
+import { GroupCoordination } from "./group_coordination.ts";
 import { handlersOf } from "./handlers/table.ts";
 import { Leadership } from "./leadership.ts";
 import { BrokerListener, type ListenerAddress } from "./listener.ts";
 import { planListeners } from "./listener_plan.ts";
+import { brokersFolder, Membership } from "./membership.ts";
 import { Partitions } from "./partitions.ts";
 import { ProducerIds } from "./producer_ids.ts";
 import { logConfigOf } from "./topic_log_config.ts";
 import { Topics } from "./topics.ts";
-import { coordinateTransactions } from "./transaction_coordination.ts";
+import { TransactionCoordination } from "./transaction_coordination.ts";
+import { TransactionGuards } from "./transaction_guards.ts";
+import { endPlaces } from "./transaction_markers.ts";
+import { volumeController, type VolumeView, watchBrokers, watchControllers } from "./volume_controller.ts";
 import * as z from "zod";
 
 /** How long running requests may take to end when the broker stops. */
 const FINISH_MS = 5000;
-/** How long to wait for the lock that a dying predecessor may still hold. */
-const LOCK_PATIENCE_MS = 100;
 /** Time between two sweeps for what deleted topics left behind. */
 const SWEEP_INTERVAL_MS = 300_000;
+/** How long a start waits, in sessions, for an assignment; then it serves what it can. */
+const PATIENT_SESSIONS = 3;
+/** Time between two looks at who is alive. */
+const LOOK_INTERVAL_MS = 250;
+/** How long a broker that leaves waits for the others to take over. */
+const DRAIN_MS = 60_000;
 
 /** A broker that serves. */
 export interface RunningBroker {
@@ -59,7 +75,7 @@ export interface RunningBroker {
 
 /**
  * Starts a broker and serves.
- * @throws {VolumeInUseError} when another broker serves the volume
+ * @throws {NodeIdInUseError} when another broker has the node id that was asked for
  * @throws {DiskError} when the volume cannot be used
  * @throws {Error} when a listener cannot be bound or the settings do not fit together
  */
@@ -67,7 +83,7 @@ export async function startBroker(config: BrokerConfig, logger: Logger): Promise
   const machine = machineIdentity();
   const listeners = bindListeners(config, machine.host);
   try {
-    return await takeVolumeAndServe(config, logger, machine, listeners);
+    return await joinAndServe(config, logger, machine, listeners);
   } catch (error) {
     for (const listener of listeners) listener.close();
     throw error;
@@ -96,7 +112,7 @@ function bind(address: ListenerAddress, backlog: number): BrokerListener {
   }
 }
 
-async function takeVolumeAndServe(
+async function joinAndServe(
   config: BrokerConfig,
   logger: Logger,
   machine: MachineIdentity,
@@ -106,31 +122,42 @@ async function takeVolumeAndServe(
   warnOfUnserved(config, logger);
   const [dataFolder] = config.get("log.dirs") ?? config.get("log.dir");
   const clusterFolder = `${dataFolder}/__cluster`;
-  const nodeId = nodeIdOf(config, machine.host);
-  await disk.makeFolder(clusterFolder);
+  await disk.makeFolder(brokersFolder(dataFolder));
+  await disk.syncFolder(clusterFolder);
   await disk.syncFolder(dataFolder);
-  const locked = await lockForLife(`${clusterFolder}/broker.lock`, LOCK_PATIENCE_MS);
-  const superseded = Promise.withResolvers<string>();
-  const lease = await VolumeLease.acquire({
+  const durationMs = config.get("broker.session.timeout.ms");
+  const membership = await Membership.join({
     disk,
     clock,
-    folder: clusterFolder,
-    holder: `kaas-${nodeId}`,
-    incarnation: random.uuid(),
-    process: {
-      ...machine,
-      address: listeners.map(({ info }) => `${info.advertisedHost}:${info.advertisedPort}`).join(),
-    },
-    durationMs: config.get("broker.session.timeout.ms"),
-    holderIsGone: ({ process }) => locked && sameBoot(machine, process),
-    onLost: (taken) => superseded.resolve(`the volume was taken by ${taken?.holder ?? "an unknown broker"}`),
+    logger,
+    dataFolder,
+    machine,
+    nodeId: config.get("node.id"),
+    preferredNodeId: ordinalOf(machine.host),
+    rack: config.get("broker.rack"),
+    listeners: listeners.map(({ info }) => ({
+      name: info.name,
+      host: info.advertisedHost,
+      port: info.advertisedPort,
+    })),
+    durationMs,
+    newIncarnation: () => random.uuid(),
   });
-  const [clusterId, configStore] = await Promise.all([
+  const { nodeId } = membership;
+  const view: VolumeView = { disk, clock, dataFolder, machine, nodeId };
+  const [clusterId, configStore, before] = await Promise.all([
     clusterIdOf(disk, clusterFolder, random.uuid()),
     ConfigStore.load({ disk, folder: `${clusterFolder}/configs`, nodeId, config, logger }),
+    readJson(disk, `${clusterFolder}/assignment.json`, parseAssignment).catch(() => null),
   ]);
   const store = new FolderTopicStore({ disk, clock, dataFolder, random, logger });
-  const topics = await Topics.load({ store, config, random, logger });
+  const topics: Topics = await Topics.load({
+    store,
+    config,
+    random,
+    logger,
+    closedEverywhere: (topic) => leadership.closedEverywhere(topic),
+  });
   const partitions = new Partitions({
     disk,
     clock,
@@ -140,43 +167,84 @@ async function takeVolumeAndServe(
       const topic = topics.get(name);
       return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
     },
+    mayLead: () => membership.isValid(),
+    onStalled: (partition) => leadership.stalled(partition),
   });
-  const leadership = await Leadership.assume({
-    disk,
-    clock,
-    logger,
-    dataFolder,
-    clusterFolder,
-    brokerName: `kaas-${nodeId}`,
-    controllerEpoch: lease.epoch,
-    topics,
-    partitions,
-  });
-  const groups = await coordinateGroups({
+  const groups = new GroupCoordination({
     disk,
     clock,
     random,
     logger,
     config,
     topics,
-    clusterFolder,
-    epoch: lease.epoch,
-    tenure: lease,
+    tenure: membership,
+    folderOf: (shard) => `${clusterFolder}/groups/${shard}`,
   });
   const producerIds = new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId);
-  const transactions = await coordinateTransactions({
+  const links = new BrokerLinks({
+    clock,
+    addressOf: (id) => cluster.addresses(listeners[0].info.name).find((one) => one.nodeId === id) ?? null,
+    clientId: `kaas-${nodeId}`,
+  });
+  const transactions: TransactionCoordination = new TransactionCoordination({
     disk,
     clock,
     logger,
     config,
     topics,
-    partitions,
-    groups,
     producerIds,
-    clusterFolder,
-    epoch: lease.epoch,
-    tenure: lease,
+    tenure: membership,
+    folderOf: (shard) => `${dataFolder}/${TRANSACTION_SHARDS}/${shard}`,
+    endPlaces: (places, marker) => {
+      const here = { partitions, topics, groups, guards, clock, tenure: membership };
+      return endPlaces({ ...here, cluster, nodeId, links }, places, marker);
+    },
   });
+  const guards = new TransactionGuards();
+  const coordinationOf = (kind: string) => kind === TRANSACTION_SHARDS ? transactions : groups;
+  const brokers = watchBrokers(view);
+  const leadership: Leadership = new Leadership({
+    logger,
+    clock,
+    membership,
+    brokers,
+    topics,
+    partitions,
+    coordinators: {
+      lead: (kind, shard, epoch) => coordinationOf(kind).lead(shard, epoch),
+      resign: (kind, shard) => coordinationOf(kind).resign(shard),
+    },
+    folderOf: (topic, partition) => `${dataFolder}/${topic}/${partition}`,
+    pokeController: () => controller.poke(),
+  }, before);
+  const cluster: VolumeCluster = new VolumeCluster(nodeId, brokers, leadership);
+  const follower: AssignmentFollower = new AssignmentFollower({
+    disk,
+    clock,
+    folder: clusterFolder,
+    onAssignment: (assignment) => leadership.apply(assignment),
+    onProblem: (problem, error) => logger.error(problem, { error: errorText(error) }),
+  });
+  const controllers = watchControllers(view);
+  const controller: Controller = volumeController({
+    ...view,
+    random,
+    logger,
+    holder: membership.name,
+    address: listeners.map(({ info }) => `${info.advertisedHost}:${info.advertisedPort}`).join(),
+    durationMs,
+    brokers,
+    topics,
+    remembered: () => follower.latest,
+    // A process that does nothing else is the better controller.
+    shouldYield: () => controllers.sightings().some(({ alive }) => alive),
+    onAssigned: () => void follower.lookAgain(),
+  });
+  await brokers.observe();
+  await controllers.observe();
+  controller.start();
+  await follower.start();
+  await Promise.race([leadership.ready, sleep(clock, PATIENT_SESSIONS * durationMs)]);
   const broker: Broker = {
     nodeId,
     clusterId,
@@ -187,12 +255,15 @@ async function takeVolumeAndServe(
     disk,
     dataFolders: [dataFolder],
     logger,
-    tenure: lease,
+    tenure: membership,
+    cluster,
     topics,
     partitions,
     producerIds,
     groups,
     transactions,
+    guards,
+    links,
     fetchSessions: new FetchSessionCache(config.get("max.incremental.fetch.session.cache.slots"), random.next()),
     listeners: listeners.map(({ info }) => info),
   };
@@ -207,23 +278,33 @@ async function takeVolumeAndServe(
   );
   for (const listener of listeners) void listener.serve(registry, { clock, logger });
   const stopSweeping = every(SWEEP_INTERVAL_MS, () => store.sweep());
+  const stopLooking = every(LOOK_INTERVAL_MS, async () => {
+    await Promise.all([brokers.observe(), controllers.observe()]).catch((error) => {
+      if (!(error instanceof DiskError)) throw error;
+    });
+  });
 
   return {
     nodeId,
     listeners: listeners.map(({ info, hostname, port }) => ({ name: info.name, host: hostname, port })),
     topicCount: topics.size,
-    partitionCount: [...partitions.all()].length,
-    superseded: superseded.promise,
+    partitionCount: [...topics.all()].reduce((count, { partitionCount }) => count + partitionCount, 0),
+    superseded: membership.superseded,
     async stop() {
       stopSweeping();
+      await handOver();
       for (const listener of listeners) listener.close();
       await transactions.stop();
       await groups.stop();
+      links.close();
       await registry.finish(FINISH_MS);
+      await controller.stop();
+      await follower.stop();
+      await leadership.stop();
+      stopLooking();
       const failures = await partitions.relinquishAll();
-      await leadership.settle();
       await store.settled();
-      await lease.release();
+      await membership.leave();
       if (failures.length > 0) {
         const list = failures.map(({ partition: { topic, index }, error }) => `${topic}/${index}: ${errorText(error)}`);
         throw new Error(`partitions not relinquished: ${list.join("; ")}`);
@@ -231,11 +312,36 @@ async function takeVolumeAndServe(
     },
   };
 
+  /** Lets the other brokers take everything over, if there are any. */
+  async function handOver(): Promise<void> {
+    const total = leadership.dutyCount;
+    const others = brokers.sightings().filter(({ record, alive }) =>
+      alive && !record.draining && record.nodeId !== nodeId
+    );
+    if (others.length === 0 || total === 0 || !membership.isValid()) return;
+    logger.info("draining", { partitions: total, to: others.map(({ record }) => record.holder).join(",") });
+    const deadline = clock.monotonicMs() + DRAIN_MS;
+    await membership.drain(true);
+    controller.poke();
+    while (leadership.dutyCount > 0 && membership.isValid() && clock.monotonicMs() < deadline) {
+      await Promise.race([leadership.nextChange(), sleep(clock, 250)]);
+    }
+    const left = leadership.dutyCount;
+    if (left === 0) logger.info("drained", { partitions: total });
+    else logger.warn("not drained: what is left is closed here and taken over later", { partitions: left, of: total });
+  }
+
   function every(intervalMs: number, run: () => Promise<void>): () => void {
     let timer: Timer;
-    const schedule = () => timer = clock.schedule(intervalMs, () => void run().finally(schedule));
+    let stopped = false;
+    const schedule = () => {
+      if (!stopped) timer = clock.schedule(intervalMs, () => void run().finally(schedule));
+    };
     schedule();
-    return () => timer.cancel();
+    return () => {
+      stopped = true;
+      timer.cancel();
+    };
   }
 }
 
@@ -247,10 +353,10 @@ function warnOfUnserved(config: BrokerConfig, logger: Logger): void {
   }
 }
 
-/** `node.id`, or the number at the end of the host's name (`kaas-2`), or 0. */
-function nodeIdOf(config: BrokerConfig, hostname: string): number {
+/** The number at the end of a host's name, as members of a StatefulSet have it (`kaas-2`); null if there is none. */
+function ordinalOf(hostname: string): number | null {
   const ordinal = /-(\d{1,4})$/.exec(hostname);
-  return config.get("node.id") ?? (ordinal === null ? 0 : Number(ordinal[1]));
+  return ordinal === null ? null : Number(ordinal[1]);
 }
 
 const clusterSchema = z.looseObject({ clusterId: z.string().min(1) });

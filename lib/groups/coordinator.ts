@@ -25,7 +25,7 @@ import {
   type StoredGroup,
 } from "./group_store.ts";
 import { type CommittedOffset, CommittedOffsets } from "./offsets.ts";
-import { PendingOffsets } from "./pending_offsets.ts";
+import { type PendingOffset, PendingOffsets } from "./pending_offsets.ts";
 import { type JoinReply, refusedJoin, refusedSync, type SyncReply } from "./replies.ts";
 import { subscribedTopics } from "./subscription.ts";
 
@@ -42,6 +42,8 @@ export interface GroupSettings {
 
 export interface CoordinatorOptions {
   readonly journal: JournalOptions;
+  /** Resolves when the journal's folder is there and nobody else in this process uses it. */
+  readonly ready?: Promise<void>;
   readonly clock: Clock;
   readonly random: Random;
   settings(): GroupSettings;
@@ -107,8 +109,10 @@ const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /** See the file's head. */
 export class GroupCoordinator {
-  readonly #options: CoordinatorOptions;
+  readonly #options: Omit<CoordinatorOptions, "journal">;
   readonly #groups = new Map<string, Kept>();
+  /** Ids of groups in which a producer's transaction has committed offsets. */
+  readonly #pendingIn = new Map<number, Set<string>>();
   #journal: Journal | null = null;
   #refusal: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS;
   #expiryTimer: Timer | null = null;
@@ -116,9 +120,18 @@ export class GroupCoordinator {
   readonly loaded: Promise<void>;
 
   /** Begins to read the state. */
-  constructor(options: CoordinatorOptions) {
+  constructor(options: CoordinatorOptions);
+  /** Without a journal it keeps nothing: every request is refused with NOT_COORDINATOR. */
+  constructor(options: Omit<CoordinatorOptions, "journal">);
+  constructor(options: Omit<CoordinatorOptions, "journal"> & Partial<CoordinatorOptions>) {
     this.#options = options;
-    this.loaded = this.#load();
+    if (options.journal === undefined) this.#refusal = ErrorCode.NOT_COORDINATOR;
+    this.loaded = options.journal === undefined ? Promise.resolve() : this.#load(options.journal);
+  }
+
+  /** A coordinator of nothing: every request is refused with NOT_COORDINATOR. */
+  static absent(options: Omit<CoordinatorOptions, "journal">): GroupCoordinator {
+    return new GroupCoordinator(options);
   }
 
   /** NONE when requests are served. */
@@ -229,32 +242,44 @@ export class GroupCoordinator {
     taken: readonly { readonly topic: string; readonly partition: number; readonly value: CommittedOffset }[],
   ): Promise<ErrorCode> {
     if (taken.length === 0) return Promise.resolve(ErrorCode.NONE);
-    const { pending } = this.#keep(groupId);
-    for (const { topic, partition, value } of taken) pending.set(producerId, topic, partition, value);
-    const entries = taken.map(({ topic, partition, value }) =>
-      pendingOffsetEntry(groupId, producerId, { topic, partition, offset: value })
-    );
-    return this.#append(entries, () => {});
+    const pending = taken.map(({ topic, partition, value }) => ({ topic, partition, offset: value }));
+    for (const one of pending) this.#keepPending(groupId, producerId, one);
+    return this.#append(pending.map((one) => pendingOffsetEntry(groupId, producerId, one)), () => {});
   }
 
   /**
-   * A producer's transaction has ended: the offsets it committed are seen from now on, or never. Resolves when that is
-   * durable; to be asked again where it cannot be.
+   * A producer's transaction has ended: the offsets it committed, in whatever groups, are seen from now on, or never.
+   * Resolves when that is durable; to be asked again where it cannot be.
    */
-  async endTransaction(groupId: string, producerId: number, commits: boolean): Promise<ErrorCode> {
+  async endTransaction(producerId: number, commits: boolean): Promise<ErrorCode> {
     if (this.availability !== ErrorCode.NONE) return this.availability;
-    const kept = this.#groups.get(groupId);
-    const ended = kept?.pending.of(producerId) ?? [];
-    if (kept === undefined || ended.length === 0) return ErrorCode.NONE;
-    const entries = ended.flatMap((one) => [
-      ...(commits ? [offsetEntry(groupId, one.topic, one.partition, one.offset)] : []),
-      pendingOffsetRemoval(groupId, producerId, one),
-    ]);
+    const ended = Array.from(this.#pendingIn.get(producerId) ?? [], (groupId) => ({
+      groupId,
+      offsets: this.#groups.get(groupId)?.pending.of(producerId) ?? [],
+    }));
+    const entries = ended.flatMap(({ groupId, offsets }) =>
+      offsets.flatMap((one) => [
+        ...(commits ? [offsetEntry(groupId, one.topic, one.partition, one.offset)] : []),
+        pendingOffsetRemoval(groupId, producerId, one),
+      ])
+    );
     return await this.#append(entries, () => {
-      if (commits) { for (const { topic, partition, offset } of ended) kept.offsets.set(topic, partition, offset); }
-      kept.pending.delete(producerId);
-      this.#forgetIfHollow(kept);
+      this.#pendingIn.delete(producerId);
+      for (const { groupId, offsets } of ended) {
+        const kept = this.#groups.get(groupId);
+        if (kept === undefined) continue;
+        if (commits) { for (const { topic, partition, offset } of offsets) kept.offsets.set(topic, partition, offset); }
+        kept.pending.delete(producerId);
+        this.#forgetIfHollow(kept);
+      }
     });
+  }
+
+  #keepPending(groupId: string, producerId: number, { topic, partition, offset }: PendingOffset): void {
+    this.#keep(groupId).pending.set(producerId, topic, partition, offset);
+    const groups = this.#pendingIn.get(producerId);
+    if (groups === undefined) this.#pendingIn.set(producerId, new Set([groupId]));
+    else groups.add(groupId);
   }
 
   /** Whether a transaction that has not ended has committed an offset of this partition. */
@@ -338,9 +363,10 @@ export class GroupCoordinator {
     return groupId === "" ? ErrorCode.INVALID_GROUP_ID : this.availability;
   }
 
-  async #load(): Promise<void> {
+  async #load(options: JournalOptions): Promise<void> {
     try {
-      const journal = await Journal.open(this.#options.journal);
+      await this.#options.ready;
+      const journal = await Journal.open(options);
       const nowMs = this.#options.clock.monotonicMs();
       for (const entry of journal.entries()) {
         const stored = this.#read(entry);
@@ -348,8 +374,7 @@ export class GroupCoordinator {
         else if (stored?.kind === "offset") {
           this.#keep(stored.groupId).offsets.set(stored.topic, stored.partition, stored.offset);
         } else if (stored?.kind === "pending-offset") {
-          const { groupId, producerId, topic, partition, offset } = stored;
-          this.#keep(groupId).pending.set(producerId, topic, partition, offset);
+          this.#keepPending(stored.groupId, stored.producerId, stored);
         }
       }
       this.#journal = journal;

@@ -196,9 +196,9 @@ export class PartitionLog {
     return [...producers.entries()];
   }
 
-  /** Whether a producer has a transaction here that no marker has ended. */
-  hasOpenTransaction(producerId: number): boolean {
-    return (this.#state.producers.entry(producerId)?.transactionFirstOffset ?? -1) !== -1;
+  /** What is known of one producer; not to be changed. */
+  producer(producerId: number): Readonly<ProducerEntry> | undefined {
+    return this.#state.producers.entry(producerId);
   }
 
   /** Obeys new settings from now on. */

@@ -38,16 +38,10 @@ export interface ProducerIdentity {
 
 export const NO_PRODUCER: ProducerIdentity = { producerId: -1, producerEpoch: -1 };
 
+/** What can take part in a transaction: a partition, or what the coordinator's surroundings know by such a name. */
 export interface TopicPartition {
   readonly topic: string;
   readonly partition: number;
-}
-
-/** What takes part in a transaction. */
-export interface Participants {
-  readonly partitions: readonly TopicPartition[];
-  /** Ids of groups whose offsets are committed with it. */
-  readonly groups: readonly string[];
 }
 
 export interface InitRequest {
@@ -92,7 +86,6 @@ export class Transaction {
   /** Wall-clock ms of the last change. */
   updatedAtMs = 0;
   readonly partitions = new Map<string, Set<number>>();
-  readonly groups = new Set<string>();
 
   constructor(readonly transactionalId: string) {}
 
@@ -108,12 +101,12 @@ export class Transaction {
   }
 
   /** What takes part. */
-  participants(): Participants {
-    const partitions: TopicPartition[] = [];
+  participants(): TopicPartition[] {
+    const places: TopicPartition[] = [];
     for (const [topic, indexes] of this.partitions) {
-      for (const partition of indexes) partitions.push({ topic, partition });
+      for (const partition of indexes) places.push({ topic, partition });
     }
-    return { partitions, groups: [...this.groups] };
+    return places;
   }
 
   /**
@@ -169,35 +162,30 @@ export class Transaction {
    * AddPartitionsToTxn, AddOffsetsToTxn, and what adds by itself under the second protocol: begins a transaction where
    * there is none.
    */
-  add(producer: ProducerIdentity, { partitions, groups }: Participants, nowMs: number): Outcome {
+  add(producer: ProducerIdentity, places: readonly TopicPartition[], nowMs: number): Outcome {
     const refusal = this.#refusalFor(producer);
     if (refusal !== ErrorCode.NONE) return refused(refusal);
     if (this.isPrepared) return refused(ErrorCode.CONCURRENT_TRANSACTIONS);
-    const isKnown = this.state === "Ongoing" && groups.every((group) => this.groups.has(group)) &&
-      partitions.every((one) => this.#hasPartition(one));
-    if (isKnown) return UNCHANGED;
+    if (this.#isOngoingIn(places)) return UNCHANGED;
     if (this.state !== "Ongoing") {
       this.state = "Ongoing";
       this.startedAtMs = nowMs;
     }
-    for (const { topic, partition } of partitions) {
+    for (const { topic, partition } of places) {
       const indexes = this.partitions.get(topic);
       if (indexes === undefined) this.partitions.set(topic, new Set([partition]));
       else indexes.add(partition);
     }
-    for (const group of groups) this.groups.add(group);
     this.updatedAtMs = nowMs;
     return CHANGED;
   }
 
   /** Why a producer may not write to these now; NONE if it may. TRANSACTION_ABORTABLE for what was never added. */
-  verify(producer: ProducerIdentity, { partitions, groups }: Participants): ErrorCode {
+  verify(producer: ProducerIdentity, places: readonly TopicPartition[]): ErrorCode {
     const refusal = this.#refusalFor(producer);
     if (refusal !== ErrorCode.NONE) return refusal;
     if (this.isPrepared) return ErrorCode.CONCURRENT_TRANSACTIONS;
-    const isKnown = this.state === "Ongoing" && groups.every((group) => this.groups.has(group)) &&
-      partitions.every((one) => this.#hasPartition(one));
-    return isKnown ? ErrorCode.NONE : ErrorCode.TRANSACTION_ABORTABLE;
+    return this.#isOngoingIn(places) ? ErrorCode.NONE : ErrorCode.TRANSACTION_ABORTABLE;
   }
 
   /**
@@ -258,7 +246,6 @@ export class Transaction {
       this.nextProducerId = -1;
     }
     this.partitions.clear();
-    this.groups.clear();
     this.updatedAtMs = nowMs;
   }
 
@@ -322,8 +309,9 @@ export class Transaction {
       : producerId === this.previousProducerId && producerEpoch >= LAST_EPOCH && this.producerEpoch === 0;
   }
 
-  #hasPartition({ topic, partition }: TopicPartition): boolean {
-    return this.partitions.get(topic)?.has(partition) === true;
+  #isOngoingIn(places: readonly TopicPartition[]): boolean {
+    return this.state === "Ongoing" &&
+      places.every(({ topic, partition }) => this.partitions.get(topic)?.has(partition) === true);
   }
 }
 

@@ -4,10 +4,9 @@
  *
  * Invariants:
  * - nothing is answered before it is durable; changes are in the journal in the order in which they happened in memory;
- * - nothing may be written to a partition or a group for a transaction before it is durable that it takes part;
- * - a decision is carried out only when it is durable, and then whatever happens: a marker in every partition, the offsets
- *   of every group, both durable before the transaction counts as complete. What a crash interrupts is done again, without
- *   a second marker;
+ * - nothing may be written to a place for a transaction before it is durable that the place takes part;
+ * - a decision is carried out only when it is durable, and then whatever happens: in every place, durably, before the
+ *   transaction counts as complete. What a crash interrupts is done again: a place where it was done is left as it is;
  * - while the state is read every request is refused with COORDINATOR_LOAD_IN_PROGRESS, and once the journal has failed
  *   with COORDINATOR_NOT_AVAILABLE.
  *
@@ -24,7 +23,6 @@ import {
   type InitRequest,
   NO_PRODUCER,
   type Outcome,
-  type Participants,
   type ProducerIdentity,
   type TopicPartition,
   Transaction,
@@ -45,17 +43,16 @@ export interface Surroundings {
   /** A producer id that nobody has or had; null where none can be had now. */
   newProducerId(): Promise<number | null>;
   /**
-   * Ends the transaction in one partition. Resolves with NONE when its marker is durable, or the partition is no more;
-   * with anything else it is tried again.
-   * @param isRepeated whether the marker may be there already
+   * Ends the transaction in some places; asked again, it changes nothing where it has. Resolves with one code a place: NONE
+   * when that is durable, or the place is no more; with anything else it is tried again.
    */
-  endPartition(place: TopicPartition, marker: EndTransactionMarker, isRepeated: boolean): Promise<ErrorCode>;
-  /** Makes the offsets that a producer has committed in a group visible, or drops them. Resolves like `endPartition`. */
-  endGroup(groupId: string, producerId: number, commits: boolean): Promise<ErrorCode>;
+  endPlaces(places: readonly TopicPartition[], marker: EndTransactionMarker): Promise<ErrorCode[]>;
 }
 
 export interface TransactionCoordinatorOptions {
   readonly journal: JournalOptions;
+  /** Resolves when the journal's folder is there and nobody else in this process uses it. */
+  readonly ready?: Promise<void>;
   readonly clock: Clock;
   readonly surroundings: Surroundings;
   settings(): TransactionSettings;
@@ -92,7 +89,8 @@ const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /** See the file's head. */
 export class TransactionCoordinator {
-  readonly #options: TransactionCoordinatorOptions;
+  readonly #options: Omit<TransactionCoordinatorOptions, "journal">;
+  readonly #coordinatorEpoch: number;
   readonly #kept = new Map<string, Kept>();
   readonly #stopping = new AbortController();
   #journal: Journal | null = null;
@@ -104,9 +102,14 @@ export class TransactionCoordinator {
   readonly loaded: Promise<void>;
 
   /** Begins to read the state. */
-  constructor(options: TransactionCoordinatorOptions) {
+  constructor(options: TransactionCoordinatorOptions);
+  /** Without a journal it keeps nothing: every request is refused with NOT_COORDINATOR. */
+  constructor(options: Omit<TransactionCoordinatorOptions, "journal">);
+  constructor(options: Omit<TransactionCoordinatorOptions, "journal"> & Partial<TransactionCoordinatorOptions>) {
     this.#options = options;
-    this.loaded = this.#load();
+    this.#coordinatorEpoch = options.journal?.epoch ?? -1;
+    if (options.journal === undefined) this.#refusal = ErrorCode.NOT_COORDINATOR;
+    this.loaded = options.journal === undefined ? Promise.resolve() : this.#load(options.journal);
   }
 
   /** NONE when requests are served. */
@@ -157,33 +160,35 @@ export class TransactionCoordinator {
   }
 
   /**
-   * Takes partitions and groups into the producer's transaction, and begins one if need be. Resolves when that is
-   * durable; at once where it is already.
+   * Takes places into the producer's transaction, and begins one if need be. Resolves when that is durable; at once where
+   * it is already.
    */
-  add(transactionalId: string, producer: ProducerIdentity, participants: Participants): ErrorCode | Promise<ErrorCode> {
+  add(
+    transactionalId: string,
+    producer: ProducerIdentity,
+    places: readonly TopicPartition[],
+  ): ErrorCode | Promise<ErrorCode> {
     const kept = this.#kept.get(transactionalId);
     const refusal = this.#refusalFor(transactionalId, kept);
     if (refusal !== ErrorCode.NONE || kept === undefined) return refusal;
     const { clock } = this.#options;
     const { transaction } = kept;
     const wasOngoing = transaction.state === "Ongoing";
-    const outcome = transaction.add(producer, participants, clock.wallMs());
+    const outcome = transaction.add(producer, places, clock.wallMs());
     if (outcome.kind === "refused") return outcome.errorCode;
     if (outcome.kind === "unchanged") return kept.saving ?? ErrorCode.NONE;
     if (!wasOngoing) this.#expect(kept, clock.monotonicMs() + transaction.timeoutMs);
-    return this.#saveAdded(kept, participants);
+    return this.#saveAdded(kept, places);
   }
 
   /** Why nothing may be written for the transaction to these now; NONE if it may. */
-  verify(transactionalId: string, producer: ProducerIdentity, participants: Participants): ErrorCode {
+  verify(transactionalId: string, producer: ProducerIdentity, places: readonly TopicPartition[]): ErrorCode {
     const kept = this.#kept.get(transactionalId);
     const refusal = this.#refusalFor(transactionalId, kept);
     if (refusal !== ErrorCode.NONE || kept === undefined) return refusal;
-    const verdict = kept.transaction.verify(producer, participants);
+    const verdict = kept.transaction.verify(producer, places);
     if (verdict !== ErrorCode.NONE || kept.unsaved.size === 0) return verdict;
-    return keysOf(participants).some((key) => kept.unsaved.has(key))
-      ? ErrorCode.CONCURRENT_TRANSACTIONS
-      : ErrorCode.NONE;
+    return places.some((place) => kept.unsaved.has(keyOf(place))) ? ErrorCode.CONCURRENT_TRANSACTIONS : ErrorCode.NONE;
   }
 
   /**
@@ -210,7 +215,7 @@ export class TransactionCoordinator {
       if (kept.transaction.isPrepared) {
         const identity = kept.transaction.identity;
         const saving = kept.saving;
-        this.#finish(kept, false);
+        this.#finish(kept);
         const errorCode = await saving ?? ErrorCode.NONE;
         if (errorCode !== ErrorCode.NONE) return refusedIdentity(errorCode);
         await this.#patiently(kept.finishing);
@@ -291,8 +296,8 @@ export class TransactionCoordinator {
     });
   }
 
-  async #saveAdded(kept: Kept, participants: Participants): Promise<ErrorCode> {
-    const keys = keysOf(participants);
+  async #saveAdded(kept: Kept, places: readonly TopicPartition[]): Promise<ErrorCode> {
+    const keys = places.map(keyOf);
     for (const key of keys) kept.unsaved.add(key);
     this.#save(kept);
     const errorCode = await kept.saving ?? ErrorCode.NONE;
@@ -304,20 +309,20 @@ export class TransactionCoordinator {
     kept.transaction.fence(successor, this.#options.clock.wallMs());
     kept.deadlineMs = Infinity;
     this.#save(kept);
-    this.#finish(kept, false);
+    this.#finish(kept);
   }
 
-  #finish(kept: Kept, isRepeated: boolean): void {
-    const finishing = this.#carryOut(kept, isRepeated).finally(() => {
+  #finish(kept: Kept): void {
+    const finishing = this.#carryOut(kept).finally(() => {
       if (kept.finishing === finishing) kept.finishing = null;
     });
     kept.finishing = finishing;
   }
 
   /** Carries a durable decision out, again and again until all of it is done. */
-  async #carryOut(kept: Kept, isRepeated: boolean): Promise<void> {
+  async #carryOut(kept: Kept): Promise<void> {
     if ((await kept.saving ?? ErrorCode.NONE) !== ErrorCode.NONE) return;
-    const { clock, surroundings, onProblem, journal } = this.#options;
+    const { clock, surroundings, onProblem } = this.#options;
     const { transaction } = kept;
     const { producerId, producerEpoch, transactionalId } = transaction;
     const commits = transaction.state === "PrepareCommit";
@@ -325,24 +330,18 @@ export class TransactionCoordinator {
       result: commits ? "commit" : "abort",
       producerId,
       producerEpoch,
-      coordinatorEpoch: journal.epoch,
+      coordinatorEpoch: this.#coordinatorEpoch,
     };
-    let { partitions, groups } = transaction.participants();
+    let places = transaction.participants();
     let delayMs = RETRY_MS;
     for (;;) {
-      const repeated = isRepeated;
-      const [places, offsets] = await Promise.all([
-        Promise.all(partitions.map((place) => surroundings.endPartition(place, marker, repeated))),
-        Promise.all(groups.map((groupId) => surroundings.endGroup(groupId, producerId, commits))),
-      ]);
-      const problem = [...places, ...offsets].find((code) => code !== ErrorCode.NONE);
+      const codes = places.length === 0 ? [] : await surroundings.endPlaces(places, marker);
+      const problem = codes.find((code) => code !== ErrorCode.NONE);
       if (problem === undefined) break;
       if (delayMs === RETRY_MS && !this.#stopping.signal.aborted) {
         onProblem(`the transaction of ${transactionalId} cannot be ended everywhere yet`, problem);
       }
-      partitions = partitions.filter((_, at) => places[at] !== ErrorCode.NONE);
-      groups = groups.filter((_, at) => offsets[at] !== ErrorCode.NONE);
-      isRepeated = true;
+      places = places.filter((_, at) => codes[at] !== ErrorCode.NONE);
       try {
         await sleep(clock, delayMs, this.#stopping.signal);
       } catch {
@@ -367,9 +366,10 @@ export class TransactionCoordinator {
     });
   }
 
-  async #load(): Promise<void> {
+  async #load(options: JournalOptions): Promise<void> {
     try {
-      const journal = await Journal.open(this.#options.journal);
+      await this.#options.ready;
+      const journal = await Journal.open(options);
       for (const entry of journal.entries()) {
         const transaction = this.#read(entry);
         if (transaction !== null) this.#keep(transaction);
@@ -398,7 +398,7 @@ export class TransactionCoordinator {
   /** Goes on where the last owner was interrupted. */
   #resume(kept: Kept): void {
     const { transaction } = kept;
-    if (transaction.isPrepared) return this.#finish(kept, true);
+    if (transaction.isPrepared) return this.#finish(kept);
     if (transaction.state !== "Ongoing") return;
     const { clock } = this.#options;
     const elapsedMs = Math.max(0, clock.wallMs() - transaction.startedAtMs);
@@ -448,7 +448,6 @@ function refusedIdentity(errorCode: ErrorCode): IdentityReply {
   return { errorCode, ...NO_PRODUCER };
 }
 
-/** Partitions and groups as strings that differ where those do. */
-function keysOf({ partitions, groups }: Participants): string[] {
-  return [...partitions.map(({ topic, partition }) => `${topic}/${partition}`), ...groups.map((group) => ` ${group}`)];
+function keyOf({ topic, partition }: TopicPartition): string {
+  return `${topic}/${partition}`;
 }

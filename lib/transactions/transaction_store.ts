@@ -31,8 +31,6 @@ export function transactionEntry(transaction: Transaction): JournalEntry {
     value.string(topic).int32(partitions.size);
     for (const partition of partitions) value.int32(partition);
   }
-  value.int32(transaction.groups.size);
-  for (const group of transaction.groups) value.string(group);
   return { key: keyOf(transaction.transactionalId), value: value.finish() };
 }
 
@@ -67,7 +65,6 @@ export function readTransaction({ key, value }: JournalEntry): Transaction | nul
     for (let count = values.int32(); count > 0; count--) partitions.add(values.int32());
     transaction.partitions.set(topic, partitions);
   }
-  for (let groups = values.int32(); groups > 0; groups--) transaction.groups.add(values.string() ?? "");
   return transaction;
 }
 

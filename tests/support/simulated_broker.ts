@@ -8,15 +8,17 @@ import { BrokerConfig } from "../../lib/broker/broker_config.ts";
 import type { BrokerSettingName } from "../../lib/broker/config_definitions.ts";
 import { ConfigStore } from "../../lib/broker/config_store.ts";
 import { FetchSessionCache } from "../../lib/broker/fetch_session.ts";
-import { coordinateGroups } from "../../lib/broker/group_coordination.ts";
+import { coordinatorKinds, GROUP_SHARDS } from "../../lib/broker/coordinator_shards.ts";
+import { GroupCoordination } from "../../lib/broker/group_coordination.ts";
 import { handlersOf } from "../../lib/broker/handlers/table.ts";
-import { Leadership } from "../../lib/broker/leadership.ts";
 import { Partitions } from "../../lib/broker/partitions.ts";
 import { ProducerIds } from "../../lib/broker/producer_ids.ts";
 import { logConfigOf } from "../../lib/broker/topic_log_config.ts";
 import { getOrCreateTopic } from "../../lib/broker/topic_creation.ts";
 import { Topics } from "../../lib/broker/topics.ts";
-import { coordinateTransactions } from "../../lib/broker/transaction_coordination.ts";
+import { TransactionCoordination } from "../../lib/broker/transaction_coordination.ts";
+import { TransactionGuards } from "../../lib/broker/transaction_guards.ts";
+import { endPlaces } from "../../lib/broker/transaction_markers.ts";
 import { silentLogger } from "../../lib/observability/logger.ts";
 import type { InputOf, Message, ValueOf } from "../../lib/protocol/schema.ts";
 import { defaultLogConfig } from "../../lib/storage/log_config.ts";
@@ -25,6 +27,7 @@ import { SeededRandom } from "../simulation/seeded_random.ts";
 import { SimulatedClock } from "../simulation/simulated_clock.ts";
 import { SimulatedDisk } from "../simulation/simulated_disk.ts";
 import { ask } from "./admin_broker.ts";
+import { SoleCluster } from "./sole_cluster.ts";
 
 export interface SimulatedBrokerOptions {
   readonly disk: SimulatedDisk;
@@ -62,15 +65,50 @@ export class SimulatedBroker {
         return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
       },
     });
-    const common = { disk, clock, random, logger, config, topics, partitions, clusterFolder, epoch };
+    const common = { disk, clock, random, logger, config, topics, partitions, epoch };
     const tenure = { isValid: () => !disk.crashed };
-    await Leadership.assume({ ...common, dataFolder, brokerName: "kaas-0", controllerEpoch: epoch });
-    const groups = await coordinateGroups({ ...common, tenure });
+    const cluster = new SoleCluster({
+      nodeId,
+      topics,
+      partitions,
+      leaderEpoch: epoch,
+      folderOf: (topic, partition) => `${dataFolder}/${topic}/${partition}`,
+      addresses: () => [{ nodeId, host: "advertised", port: 19092, rack: null }],
+    });
+    const groups = new GroupCoordination({
+      ...common,
+      tenure,
+      folderOf: (shard) => `${clusterFolder}/groups/${shard}`,
+    });
     const producerIds = new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId);
-    const transactions = await coordinateTransactions({ ...common, groups, producerIds, tenure });
-    await Promise.all([groups.loaded, transactions.loaded]);
+    const guards = new TransactionGuards();
+    const links = { call: () => Promise.resolve(null) };
+    const transactions = new TransactionCoordination({
+      ...{ ...common, producerIds, tenure },
+      folderOf: (shard) => `${clusterFolder}/transactions/${shard}`,
+      endPlaces: (places, marker) =>
+        endPlaces({ ...common, nodeId, cluster, groups, guards, links, tenure }, places, marker),
+    });
+    for (const { name, partitionCount } of coordinatorKinds) {
+      const coordination = name === GROUP_SHARDS ? groups : transactions;
+      for (let shard = 0; shard < partitionCount; shard++) coordination.lead(shard, epoch);
+    }
+    await Promise.all([groups.loaded(), transactions.loaded()]);
     return new SimulatedBroker({
-      ...{ nodeId, clusterId: "simulated", config, configStore, clock, random, disk, logger, tenure },
+      ...{
+        nodeId,
+        cluster,
+        guards,
+        links,
+        clusterId: "simulated",
+        config,
+        configStore,
+        clock,
+        random,
+        disk,
+        logger,
+        tenure,
+      },
       ...{ topics, partitions, producerIds, groups, transactions },
       dataFolders: [dataFolder],
       fetchSessions: new FetchSessionCache(10, random.next()),

@@ -4,6 +4,7 @@ import { ErrorCode } from "../../errors.ts";
 import { addOffsetsToTxnRequest, addOffsetsToTxnResponse } from "../../protocol/messages/add_offsets_to_txn.ts";
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { Broker } from "../broker.ts";
+import { groupPlaceOf } from "../coordinator_shards.ts";
 import { type Handler, later } from "../handler.ts";
 import { transactionErrorFor } from "../transaction_errors.ts";
 
@@ -27,7 +28,7 @@ async function add({ transactions }: Pick<Broker, "transactions">, request: Requ
   const isEmpty = groupId === "";
   const code = isEmpty
     ? ErrorCode.INVALID_GROUP_ID
-    : await transactions.add(transactionalId, request, { partitions: [], groups: [groupId] });
+    : await transactions.add(transactionalId, request, [groupPlaceOf(groupId)]);
   const errorCode = transactionErrorFor(code, { knowsFenced: apiVersion >= FENCED_SINCE, knowsAbortable: true });
   return { throttleTimeMs: 0, errorCode };
 }

@@ -12,6 +12,7 @@ import {
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { ProducerIdentity, TopicPartition } from "../../transactions/transaction.ts";
 import type { Broker } from "../broker.ts";
+import { GROUP_SHARDS } from "../coordinator_shards.ts";
 import { type Handler, later } from "../handler.ts";
 import { transactionErrorFor } from "../transaction_errors.ts";
 
@@ -56,7 +57,7 @@ async function several(broker: Serving, request: Request, apiVersion: number): P
     const topicResults = verifyOnly
       ? resultsOf(
         topics,
-        (place) => errorFor(broker.transactions.verify(transactionalId, asked, only(place)), apiVersion),
+        (place) => errorFor(broker.transactions.verify(transactionalId, asked, [place]), apiVersion),
       )
       : await added(broker, transactionalId, asked, topics, apiVersion);
     return { transactionalId, topicResults };
@@ -71,8 +72,10 @@ async function added(
   topics: Topics,
   apiVersion: number,
 ): Promise<TopicResults> {
+  const countOf = (topic: string) => known.get(topic)?.partitionCount ?? 0;
+  // Only brokers ask for the shards of groups, which take part as partitions do.
   const isThere = ({ topic, partition }: TopicPartition) =>
-    partition >= 0 && partition < (known.get(topic)?.partitionCount ?? 0);
+    partition >= 0 && (partition < countOf(topic) || (topic === GROUP_SHARDS && apiVersion >= SEVERAL_SINCE));
   const places = topics.flatMap(({ name, partitions }) => partitions.map((partition) => ({ topic: name, partition })));
   if (!places.every(isThere)) {
     return resultsOf(
@@ -81,7 +84,7 @@ async function added(
     );
   }
   const code = errorFor(
-    await transactions.add(transactionalId, producer, { partitions: places, groups: [] }),
+    await transactions.add(transactionalId, producer, places),
     apiVersion,
   );
   return resultsOf(topics, () => code);
@@ -95,10 +98,6 @@ function resultsOf(topics: Topics, codeOf: (place: TopicPartition) => ErrorCode)
       partitionErrorCode: codeOf({ topic: name, partition: partitionIndex }),
     })),
   }));
-}
-
-function only(place: TopicPartition) {
-  return { partitions: [place], groups: [] };
 }
 
 function errorFor(errorCode: ErrorCode, apiVersion: number): ErrorCode {

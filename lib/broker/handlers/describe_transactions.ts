@@ -7,6 +7,7 @@ import {
 } from "../../protocol/messages/describe_transactions.ts";
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { Broker } from "../broker.ts";
+import { GROUP_SHARDS } from "../coordinator_shards.ts";
 import type { Handler } from "../handler.ts";
 
 type Request = ValueOf<typeof describeTransactionsRequest>;
@@ -17,7 +18,7 @@ export function describeTransactionsHandler(
   { transactions }: Pick<Broker, "transactions">,
 ): Handler<Request, Response> {
   const describe = (transactionalId: string): Response["transactionStates"][number] => {
-    const refusal = transactionalId === "" ? ErrorCode.INVALID_REQUEST : transactions.availability;
+    const refusal = transactionalId === "" ? ErrorCode.INVALID_REQUEST : transactions.availabilityOf(transactionalId);
     const found = refusal === ErrorCode.NONE ? transactions.describe(transactionalId) : undefined;
     if (found === undefined) return refused(transactionalId, refusal || ErrorCode.TRANSACTIONAL_ID_NOT_FOUND);
     return {
@@ -28,7 +29,8 @@ export function describeTransactionsHandler(
       transactionStartTimeMs: found.startedAtMs,
       producerId: found.producerId,
       producerEpoch: found.producerEpoch,
-      topics: Array.from(found.partitions, ([topic, partitions]) => ({ topic, partitions: [...partitions] })),
+      topics: Array.from(found.partitions, ([topic, partitions]) => ({ topic, partitions: [...partitions] }))
+        .filter(({ topic }) => topic !== GROUP_SHARDS),
     };
   };
   return {

@@ -52,7 +52,7 @@ function fetchOffsets(
   requireStable: boolean,
   apiVersion: number,
 ) {
-  const errorCode = groups.availability;
+  const errorCode = groups.availabilityOf(groupId);
   if (errorCode !== ErrorCode.NONE) {
     const refused = apiVersion >= GROUP_ERROR_SINCE
       ? []

@@ -23,11 +23,12 @@ import type { ProducedOutcome, RecordError } from "../../records/validate.ts";
 import type { PartitionLog } from "../../storage/log.ts";
 import type { Broker } from "../broker.ts";
 import { CloseConnection, type Handler, later, type Reply, type RequestContext } from "../handler.ts";
-import { currentLeader, nodeEndpoints, type WithLeader } from "../leader_hint.ts";
+import { absence, currentLeader, nodeEndpoints, type WithLeader } from "../leader_hint.ts";
 import { prepareBatch } from "../prepare_batch.ts";
 import type { Partition } from "../partitions.ts";
 import type { Topic } from "../topics.ts";
 import { produceErrorFor } from "../transaction_errors.ts";
+import { type Admission, participate } from "../transaction_participation.ts";
 import type { ProducerIdentity, TopicPartition } from "../../transactions/transaction.ts";
 
 type PartitionData = ProduceRequest["topicData"][number]["partitionData"][number];
@@ -55,6 +56,8 @@ export function produceHandler(broker: Broker): Handler<ProduceRequest, ProduceR
 /** One Produce request. */
 class Production {
   readonly #responses: ProduceResponse["responses"] = [];
+  /** Who writes for a transaction. */
+  #producer: ProducerIdentity | null = null;
   readonly #pending: { reply: PartitionReply; log: PartitionLog; ticket: number }[] = [];
 
   constructor(
@@ -65,20 +68,30 @@ class Production {
 
   run(): Reply<ProduceResponse> | Promise<Reply<ProduceResponse>> {
     const logs = this.#openLogs();
-    const joining = this.#joinTransaction();
-    if (logs === null && joining === null) return this.#appendAll(null);
-    return Promise.all([logs, joining]).then(([opened]) => this.#appendAll(opened));
+    return logs === null ? this.#whenAdmitted(null) : logs.then((opened) => this.#whenAdmitted(opened));
   }
 
-  /**
-   * Takes the partitions into the producer's transaction before anything is appended to them (KIP-890); null where nothing
-   * has to be waited for. What comes of it is asked for at the append.
-   */
-  #joinTransaction(): Promise<unknown> | null {
+  /** Appends when the producer's transaction, if there is one, covers what it writes to. */
+  #whenAdmitted(
+    opened: Map<Partition, PartitionLog | ErrorCode> | null,
+  ): Reply<ProduceResponse> | Promise<Reply<ProduceResponse>> {
+    const admission = this.#admission();
+    if (!(admission instanceof Promise)) return this.#appendAll(opened, admission);
+    return admission.then((admitted) => {
+      try {
+        return this.#appendAll(opened, admitted);
+      } finally {
+        admitted.release();
+      }
+    });
+  }
+
+  /** Null where there is no transaction. */
+  #admission(): Admission | null | Promise<Admission> {
     const { transactionalId, topicData } = this.request;
-    if (transactionalId === null || this.context.apiVersion < JOINS_SINCE) return null;
+    if (transactionalId === null) return null;
     let producer: ProducerIdentity | null = null;
-    const partitions: TopicPartition[] = [];
+    const places: TopicPartition[] = [];
     for (const data of topicData) {
       const topic = this.#topicOf(data);
       if (topic === undefined) continue;
@@ -86,13 +99,13 @@ class Production {
         const writer = records === null ? null : transactionalProducerOf(records);
         if (writer === null || this.broker.partitions.get(topic.name, index) === undefined) continue;
         producer ??= writer;
-        // A request has one producer; whoever mixes several is refused at the append.
-        if (producer.producerId === writer.producerId) partitions.push({ topic: topic.name, partition: index });
+        // A request has one producer; what another one would write is refused at the append.
+        if (isSame(producer, writer)) places.push({ topic: topic.name, partition: index });
       }
     }
     if (producer === null) return null;
-    const joined = this.broker.transactions.add(transactionalId, producer, { partitions, groups: [] });
-    return joined instanceof Promise ? joined : null;
+    this.#producer = producer;
+    return participate(this.broker, transactionalId, producer, places, this.context.apiVersion >= JOINS_SINCE);
   }
 
   /** Opens the partitions that are not open yet, all at once; null where nothing has to be waited for. */
@@ -112,13 +125,16 @@ class Production {
     return opening && Promise.all(opening).then((opened) => new Map(opened));
   }
 
-  #appendAll(opened: Map<Partition, PartitionLog | ErrorCode> | null): Reply<ProduceResponse> {
+  #appendAll(
+    opened: Map<Partition, PartitionLog | ErrorCode> | null,
+    admission: Admission | null,
+  ): Reply<ProduceResponse> {
     let failed = false;
     for (const topicData of this.request.topicData) {
       const topic = this.#topicOf(topicData);
       const partitionResponses: PartitionReply[] = [];
       for (const data of topicData.partitionData) {
-        const { reply, pending } = this.#append(topic, data, opened);
+        const { reply, pending } = this.#append(topic, data, opened, admission);
         partitionResponses.push(reply);
         if (pending !== null) this.#pending.push({ reply, ...pending });
         failed ||= reply.errorCode !== 0;
@@ -141,12 +157,13 @@ class Production {
     topic: Topic | undefined,
     data: PartitionData,
     opened: Map<Partition, PartitionLog | ErrorCode> | null,
+    admission: Admission | null,
   ): Appended {
-    const { acks, transactionalId } = this.request;
+    const { acks } = this.request;
     if (acks !== 0 && acks !== 1 && acks !== -1) return refuse(data, ErrorCode.INVALID_REQUIRED_ACKS);
     if (topic === undefined) return refuse(data, this.#unknownTopic());
     const partition = this.broker.partitions.get(topic.name, data.index);
-    if (partition === undefined) return refuse(data, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+    if (partition === undefined) return this.#refuseAbsent(data, topic);
     const log = opened?.get(partition) ?? partition.log();
     if (log instanceof Promise) return this.#refuseMoved(data, partition, ErrorCode.NOT_LEADER_OR_FOLLOWER);
     if (typeof log === "number") return this.#refuseMoved(data, partition, log);
@@ -159,8 +176,7 @@ class Production {
       return refuse(data, prepared.errorCode, prepared.message, prepared.recordErrors);
     }
     if (isTransactional(prepared.batch)) {
-      // Asked at the very moment of the append: no record comes behind the end of its transaction.
-      const refusal = this.#transactionRefusal(transactionalId, topic, data.index, prepared.batch);
+      const refusal = this.#transactionRefusal({ topic: topic.name, partition: data.index }, prepared.batch, admission);
       if (refusal !== ErrorCode.NONE) {
         return refuse(
           data,
@@ -186,18 +202,28 @@ class Production {
     return { reply, pending: acks === 0 ? null : { log, ticket: outcome.ticket } };
   }
 
-  #transactionRefusal(transactionalId: string | null, topic: Topic, partition: number, batch: Uint8Array): ErrorCode {
-    if (transactionalId === null) return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
-    const producer = { producerId: producerId(batch), producerEpoch: producerEpoch(batch) };
-    const participants = { partitions: [{ topic: topic.name, partition }], groups: [] };
-    return this.broker.transactions.verify(transactionalId, producer, participants);
+  /** Asked at the very moment of the append: no record comes behind the end of its transaction. */
+  #transactionRefusal(place: TopicPartition, batch: Uint8Array, admission: Admission | null): ErrorCode {
+    if (this.request.transactionalId === null) return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+    const writer = { producerId: producerId(batch), producerEpoch: producerEpoch(batch) };
+    const isOwn = this.#producer !== null && isSame(this.#producer, writer);
+    return admission === null || !isOwn ? ErrorCode.INVALID_PRODUCER_ID_MAPPING : admission.refusalOf(place);
   }
 
   #unknownTopic(): ErrorCode {
     return this.context.apiVersion >= 13 ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
   }
 
-  #refuseMoved(data: PartitionData, partition: Partition, errorCode: ErrorCode): Appended {
+  #refuseAbsent(data: PartitionData, { name }: Topic): Appended {
+    const errorCode = absence(this.broker, name, data.index);
+    return this.#refuseMoved(data, { topic: name, index: data.index, state: "closed" }, errorCode);
+  }
+
+  #refuseMoved(
+    data: PartitionData,
+    partition: Pick<Partition, "topic" | "index" | "state">,
+    errorCode: ErrorCode,
+  ): Appended {
     const refused = refuse(data, errorCode);
     if (errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER) {
       refused.reply.currentLeader = currentLeader(this.broker, partition);
@@ -258,6 +284,10 @@ class Production {
 function transactionalProducerOf(records: Uint8Array): ProducerIdentity | null {
   if (records.length < HEADER_BYTES || magic(records) !== 2 || !isTransactional(records)) return null;
   return { producerId: producerId(records), producerEpoch: producerEpoch(records) };
+}
+
+function isSame(a: ProducerIdentity, b: ProducerIdentity): boolean {
+  return a.producerId === b.producerId && a.producerEpoch === b.producerEpoch;
 }
 
 function replyOf(index: number, errorCode: ErrorCode): PartitionReply {

@@ -8,12 +8,17 @@ import type { OffsetToCommit } from "../../groups/coordinator.ts";
 import { txnOffsetCommitRequest, txnOffsetCommitResponse } from "../../protocol/messages/txn_offset_commit.ts";
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { Broker } from "../broker.ts";
+import { groupPlaceOf } from "../coordinator_shards.ts";
 import { type Handler, later } from "../handler.ts";
 import { transactionErrorFor } from "../transaction_errors.ts";
+import { participate } from "../transaction_participation.ts";
 
 type Request = ValueOf<typeof txnOffsetCommitRequest>;
 type Response = InputOf<typeof txnOffsetCommitResponse>;
-type Serving = Pick<Broker, "groups" | "topics" | "transactions">;
+type Serving = Pick<
+  Broker,
+  "groups" | "topics" | "transactions" | "cluster" | "links" | "guards" | "nodeId" | "partitions"
+>;
 
 /** From here on TRANSACTION_ABORTABLE is known. */
 const ABORTABLE_SINCE = 4;
@@ -29,11 +34,8 @@ export function txnOffsetCommitHandler(broker: Serving): Handler<Request, Respon
   };
 }
 
-async function commit(
-  { groups, topics, transactions }: Serving,
-  request: Request,
-  apiVersion: number,
-): Promise<Response> {
+async function commit(broker: Serving, request: Request, apiVersion: number): Promise<Response> {
+  const { groups, topics } = broker;
   const { transactionalId, groupId, producerId } = request;
   const offsets: OffsetToCommit[] = [];
   const places: { errorCode: number }[] = [];
@@ -58,24 +60,25 @@ async function commit(
       }),
     };
   });
-  const participants = { partitions: [], groups: [groupId] };
-  let refusal: ErrorCode = groupId === "" ? ErrorCode.INVALID_GROUP_ID : ErrorCode.NONE;
-  if (refusal === ErrorCode.NONE && apiVersion >= JOINS_SINCE) {
-    refusal = await transactions.add(transactionalId, request, participants);
-  }
+  const refusal = groupId === "" ? ErrorCode.INVALID_GROUP_ID : groups.availabilityOf(groupId);
+  const place = groupPlaceOf(groupId);
+  const admission = refusal !== ErrorCode.NONE
+    ? null
+    : await participate(broker, transactionalId, request, [place], apiVersion >= JOINS_SINCE);
   // Nothing may come between this and the commit: the offsets of a transaction that is ending would never be ended.
-  refusal ||= transactions.verify(transactionalId, request, participants);
-  const outcome = refusal !== ErrorCode.NONE
-    ? transactionErrorFor(refusal, { knowsFenced: false, knowsAbortable: apiVersion >= ABORTABLE_SINCE })
-    : await groups.commit({
-      groupId,
-      producerId,
-      memberId: request.memberId,
-      instanceId: request.groupInstanceId,
-      generationId: request.generationId,
-      retentionMs: -1,
-      offsets,
-    });
+  const verdict = admission?.refusalOf(place) ?? refusal;
+  const known = { knowsFenced: false, knowsAbortable: apiVersion >= ABORTABLE_SINCE };
+  const committing = verdict !== ErrorCode.NONE ? transactionErrorFor(verdict, known) : groups.commit({
+    groupId,
+    producerId,
+    memberId: request.memberId,
+    instanceId: request.groupInstanceId,
+    generationId: request.generationId,
+    retentionMs: -1,
+    offsets,
+  });
+  admission?.release();
+  const outcome = await committing;
   places.forEach((place, at) => place.errorCode = Array.isArray(outcome) ? outcome[at] : outcome);
   return { throttleTimeMs: 0, topics: answered };
 }

@@ -1,20 +1,18 @@
 /**
- * WriteTxnMarkers (0–2): writes the markers of ended transactions into partitions that this broker leads, for the
- * coordinators of other brokers, and for administrators who abort a transaction that nobody ends.
+ * WriteTxnMarkers (0–2): ends transactions in places that this broker keeps, for the coordinators of other brokers, and
+ * for administrators who abort a transaction that nobody ends.
  */
 
 import { writeTxnMarkersRequest, writeTxnMarkersResponse } from "../../protocol/messages/write_txn_markers.ts";
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
-import type { Broker } from "../broker.ts";
 import type { Handler } from "../handler.ts";
-import { writeMarker } from "../transaction_markers.ts";
+import { endHere, type EndingBroker } from "../transaction_markers.ts";
 
 type Request = ValueOf<typeof writeTxnMarkersRequest>;
 type Response = InputOf<typeof writeTxnMarkersResponse>;
-type Serving = Pick<Broker, "partitions" | "clock" | "tenure">;
 
 /** Serves WriteTxnMarkers. */
-export function writeTxnMarkersHandler(broker: Serving): Handler<Request, Response> {
+export function writeTxnMarkersHandler(broker: EndingBroker): Handler<Request, Response> {
   return {
     request: writeTxnMarkersRequest,
     response: writeTxnMarkersResponse,
@@ -24,7 +22,7 @@ export function writeTxnMarkersHandler(broker: Serving): Handler<Request, Respon
   };
 }
 
-async function write(broker: Serving, asked: Request["markers"][number]): Promise<Response["markers"][number]> {
+async function write(broker: EndingBroker, asked: Request["markers"][number]): Promise<Response["markers"][number]> {
   const { producerId, producerEpoch, transactionResult, coordinatorEpoch } = asked;
   const marker = {
     result: transactionResult ? "commit" as const : "abort" as const,
@@ -36,7 +34,7 @@ async function write(broker: Serving, asked: Request["markers"][number]): Promis
     name,
     partitions: await Promise.all(partitionIndexes.map(async (partitionIndex) => ({
       partitionIndex,
-      errorCode: await writeMarker(broker, { topic: name, partition: partitionIndex }, marker, false),
+      errorCode: await endHere(broker, { topic: name, partition: partitionIndex }, marker),
     }))),
   })));
   return { producerId, topics };

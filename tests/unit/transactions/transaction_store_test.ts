@@ -10,7 +10,6 @@ function example(): Transaction {
   });
   transaction.partitions.set("a", new Set([0, 7]));
   transaction.partitions.set("b", new Set([2 ** 31 - 1]));
-  transaction.groups.add("g");
   return transaction;
 }
 
@@ -52,6 +51,6 @@ Deno.test("an entry keeps its layout", () => {
   assert.equal(
     hex(value!),
     "01" + "00" + "0000000000000003" + "00000001" + "ffffffffffffffff" + "ffffffffffffffff" + "ffffffff" +
-      "00000000" + "ffffffffffffffff" + "0000000000000000" + "00000000" + "00000000",
+      "00000000" + "ffffffffffffffff" + "0000000000000000" + "00000000",
   );
 });

@@ -10,7 +10,7 @@ import {
 
 const ID = 1000;
 const TIMEOUT_MS = 60_000;
-const places = { partitions: [{ topic: "t", partition: 0 }], groups: ["g"] };
+const places = [{ topic: "t", partition: 0 }];
 
 function ready(epoch = 0): Transaction {
   const transaction = new Transaction("x");
@@ -141,13 +141,14 @@ Deno.test("adding begins a transaction, adding the same again changes nothing, a
   assert.equal(transaction.state, "Ongoing");
   assert.equal(transaction.startedAtMs, 5);
   assert.equal(code(transaction.add(own, places, 6)), "unchanged");
-  assert.equal(code(transaction.add(own, { partitions: [{ topic: "t", partition: 1 }], groups: [] }, 7)), "changed");
-  assert.equal(code(transaction.add(own, { partitions: [], groups: ["h"] }, 8)), "changed");
+  assert.equal(code(transaction.add(own, [{ topic: "t", partition: 1 }], 7)), "changed");
+  assert.equal(code(transaction.add(own, [{ topic: "u", partition: 0 }], 8)), "changed");
   assert.equal(transaction.startedAtMs, 5);
-  assert.deepEqual(transaction.participants(), {
-    partitions: [{ topic: "t", partition: 0 }, { topic: "t", partition: 1 }],
-    groups: ["g", "h"],
-  });
+  assert.deepEqual(transaction.participants(), [
+    { topic: "t", partition: 0 },
+    { topic: "t", partition: 1 },
+    { topic: "u", partition: 0 },
+  ]);
 });
 
 Deno.test("adding is refused to other ids and epochs, and while a transaction is being ended", () => {
@@ -160,7 +161,7 @@ Deno.test("adding is refused to other ids and epochs, and while a transaction is
   end(transaction, 3, true, 1);
   assert.equal(as(ID, 3), ErrorCode.CONCURRENT_TRANSACTIONS);
   transaction.complete(1);
-  assert.deepEqual(transaction.participants(), { partitions: [], groups: [] });
+  assert.deepEqual(transaction.participants(), []);
   assert.equal(as(ID, 3), "changed");
 });
 
@@ -168,9 +169,9 @@ Deno.test("only what was added may be written to, and only until the end", () =>
   const transaction = ongoing();
   const own = transaction.identity;
   assert.equal(transaction.verify(own, places), ErrorCode.NONE);
-  const other = { partitions: [{ topic: "t", partition: 1 }], groups: [] };
+  const other = [{ topic: "t", partition: 1 }];
   assert.equal(transaction.verify(own, other), ErrorCode.TRANSACTION_ABORTABLE);
-  assert.equal(transaction.verify(own, { partitions: [], groups: ["h"] }), ErrorCode.TRANSACTION_ABORTABLE);
+  assert.equal(transaction.verify(own, [...places, ...other]), ErrorCode.TRANSACTION_ABORTABLE);
   assert.equal(transaction.verify({ ...own, producerId: 1 }, places), ErrorCode.INVALID_PRODUCER_ID_MAPPING);
   end(transaction, 0, true, 1);
   assert.equal(transaction.verify(own, places), ErrorCode.CONCURRENT_TRANSACTIONS);

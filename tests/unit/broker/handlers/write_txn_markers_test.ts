@@ -34,7 +34,7 @@ Deno.test("WriteTxnMarkers ends a transaction in the partitions named, and in no
       ]);
       const open = async (index: number) => {
         const log = await broker.broker.partitions.get("t", index)!.log();
-        return typeof log === "object" && log.hasOpenTransaction(client.identity.producerId);
+        return typeof log === "object" && log.producer(client.identity.producerId)?.transactionFirstOffset !== -1;
       };
       assert.deepEqual([await open(0), await open(1)], [false, true]);
     }
