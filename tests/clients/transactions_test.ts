@@ -3,7 +3,7 @@
  */
 
 import assert from "node:assert/strict";
-import { type BrokerProcess, brokersAreOwned, startBroker, until } from "../support/broker_process.ts";
+import { brokerIsKaas, type BrokerProcess, brokersAreOwned, startBroker, until } from "../support/broker_process.ts";
 import { ClientError, ClientProcess } from "../support/client_process.ts";
 import { createTopic } from "../support/client_suite.ts";
 import { tool } from "../support/kafka_tools.ts";
@@ -240,3 +240,57 @@ Deno.test({
       assert.deepEqual(await committedKeys(reader, "t"), ["done-0"]);
     }),
 });
+
+for (const part of ["kafka-clients-4.3", "kafka-clients-2.0", "franz-go"] as const) {
+  Deno.test({
+    name: `${part}: a copy over three brokers is exact though they are killed one after the other`,
+    ignore: !brokersAreOwned || !brokerIsKaas || isMissing(part, "kafka-clients-4.3"),
+    ...sanitized,
+    fn: async () => {
+      const dataFolder = await Deno.makeTempDir({ prefix: "kaas-test-" });
+      const start = (id: number) =>
+        startBroker({ dataFolder, settings: { "node.id": String(id), "broker.session.timeout.ms": "3000" } });
+      const brokers: BrokerProcess[] = [await start(1), await start(2), await start(3)];
+      const bootstrap = brokers.map((broker) => broker.bootstrap).join(",");
+      const clients = [ClientProcess.start("kafka-clients-4.3", bootstrap)!, ClientProcess.start(part, bootstrap)!];
+      const [reader, copier] = clients;
+      try {
+        const partitions = 6;
+        const count = 6_000;
+        await createTopic(reader, "in", partitions);
+        await createTopic(reader, "out", partitions);
+        await reader.produce({ topic: "in", generate: { count, prefix: "k", partitions } });
+        const going = copier.copy({
+          ...{ topic: "in", output: "out", groupId: "copiers", transactionalId: "copier" },
+          ...{ batch: 40, abortEvery: 7, sessionTimeoutMs: 6_000 },
+        });
+        for (const broker of brokers) {
+          const before = going.events.length;
+          await going.until((event) => event.event === "progress" && going.events.indexOf(event) >= before);
+          await broker.kill();
+          await broker.restart();
+        }
+        for (let partition = 0; partition < partitions; partition++) {
+          const written = keys("k", count).filter((_, i) => i % partitions === partition);
+          await until(
+            async () => {
+              const { offset } = await reader.committed({ groupId: "copiers", topic: "in", partition });
+              return offset === written.length;
+            },
+            `partition ${partition} to be copied`,
+            120_000,
+          );
+          assert.deepEqual(await committedKeys(reader, "out", partition), written);
+        }
+        await copier.stop(going);
+      } catch (error) {
+        for (const broker of brokers) console.error(broker.logs().split("\n").slice(-15).join("\n"));
+        throw error;
+      } finally {
+        for (const client of clients) await client.close();
+        for (const broker of brokers) await broker.stop();
+        await Deno.remove(dataFolder, { recursive: true });
+      }
+    },
+  });
+}

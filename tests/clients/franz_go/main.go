@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,7 +73,7 @@ func run(request *driver.Request, events driver.Events) (any, error) {
 }
 
 func brokers() []string {
-	return os.Args[1:]
+	return strings.Split(os.Args[1], ",")
 }
 
 func newClient(options ...kgo.Opt) (*kgo.Client, error) {

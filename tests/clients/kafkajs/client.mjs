@@ -41,7 +41,7 @@ const codecs = {
 
 const kafka = new Kafka({
   clientId: "kafkajs",
-  brokers: [bootstrap],
+  brokers: bootstrap.split(","),
   logCreator: silent,
   logLevel: logLevel.NOTHING,
   retry: { initialRetryTime: 100, maxRetryTime: 500, retries: 60 },
@@ -114,7 +114,7 @@ async function withLeader(request, use) {
   const cluster = new Cluster({
     logger: createLogger({ level: logLevel.NOTHING, logCreator: silent }),
     socketFactory: require("kafkajs/src/network/socketFactory")(),
-    brokers: [bootstrap],
+    brokers: bootstrap.split(","),
     clientId: "kafkajs",
     connectionTimeout: 5000,
     requestTimeout: 90_000,
