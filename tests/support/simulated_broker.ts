@@ -8,7 +8,8 @@ import { BrokerConfig } from "../../lib/broker/broker_config.ts";
 import type { BrokerSettingName } from "../../lib/broker/config_definitions.ts";
 import { ConfigStore } from "../../lib/broker/config_store.ts";
 import { FetchSessionCache } from "../../lib/broker/fetch_session.ts";
-import { coordinatorKinds, GROUP_SHARDS } from "../../lib/broker/coordinator_shards.ts";
+import type { Cluster } from "../../lib/broker/cluster.ts";
+import { coordinatorKinds, GROUP_SHARDS, TRANSACTION_SHARDS } from "../../lib/broker/coordinator_shards.ts";
 import { GroupCoordination } from "../../lib/broker/group_coordination.ts";
 import { handlersOf } from "../../lib/broker/handlers/table.ts";
 import { Partitions } from "../../lib/broker/partitions.ts";
@@ -20,7 +21,9 @@ import { TransactionCoordination } from "../../lib/broker/transaction_coordinati
 import { TransactionGuards } from "../../lib/broker/transaction_guards.ts";
 import { endPlaces } from "../../lib/broker/transaction_markers.ts";
 import { silentLogger } from "../../lib/observability/logger.ts";
-import type { InputOf, Message, ValueOf } from "../../lib/protocol/schema.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type InputOf, type Message, type ValueOf, ZERO_UUID } from "../../lib/protocol/schema.ts";
+import type { TopicPartition } from "../../lib/transactions/transaction.ts";
 import { defaultLogConfig } from "../../lib/storage/log_config.ts";
 import { FolderTopicStore } from "../../lib/storage/topic_store.ts";
 import { SeededRandom } from "../simulation/seeded_random.ts";
@@ -36,7 +39,15 @@ export interface SimulatedBrokerOptions {
   /** Higher than that of every broker before on this disk. */
   readonly epoch: number;
   readonly settings?: { readonly [K in BrokerSettingName]?: string | number | boolean };
+  /** One of several brokers: it keeps nothing but what it is told to. Without it, it keeps everything. */
+  readonly member?: {
+    readonly nodeId: number;
+    readonly cluster: Cluster;
+    readonly links: Broker["links"];
+  };
 }
+
+const DATA = "data";
 
 /** See the file's head. */
 export class SimulatedBroker {
@@ -47,8 +58,11 @@ export class SimulatedBroker {
   }
 
   /** Starts a broker on the folder `data`, whose coordinators have read their state. @throws {DiskError} */
-  static async open({ disk, clock, random, epoch, settings = {} }: SimulatedBrokerOptions): Promise<SimulatedBroker> {
-    const [logger, nodeId, dataFolder, clusterFolder] = [silentLogger, 0, "data", "data/__cluster"];
+  static async open(
+    { disk, clock, random, epoch, settings = {}, member }: SimulatedBrokerOptions,
+  ): Promise<SimulatedBroker> {
+    const [logger, dataFolder, clusterFolder] = [silentLogger, DATA, `${DATA}/__cluster`];
+    const nodeId = member?.nodeId ?? 0;
     await disk.makeFolder(clusterFolder);
     await disk.syncFolder("");
     await disk.syncFolder(dataFolder);
@@ -67,7 +81,7 @@ export class SimulatedBroker {
     });
     const common = { disk, clock, random, logger, config, topics, partitions, epoch };
     const tenure = { isValid: () => !disk.crashed };
-    const cluster = new SoleCluster({
+    const cluster = member?.cluster ?? new SoleCluster({
       nodeId,
       topics,
       partitions,
@@ -82,14 +96,14 @@ export class SimulatedBroker {
     });
     const producerIds = new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId);
     const guards = new TransactionGuards();
-    const links = { call: () => Promise.resolve(null) };
+    const links = member?.links ?? { call: () => Promise.resolve(null) };
     const transactions = new TransactionCoordination({
       ...{ ...common, producerIds, tenure },
       folderOf: (shard) => `${clusterFolder}/transactions/${shard}`,
       endPlaces: (places, marker) =>
         endPlaces({ ...common, nodeId, cluster, groups, guards, links, tenure }, places, marker),
     });
-    for (const { name, partitionCount } of coordinatorKinds) {
+    for (const { name, partitionCount } of member === undefined ? coordinatorKinds : []) {
       const coordination = name === GROUP_SHARDS ? groups : transactions;
       for (let shard = 0; shard < partitionCount; shard++) coordination.lead(shard, epoch);
     }
@@ -114,6 +128,35 @@ export class SimulatedBroker {
       fetchSessions: new FetchSessionCache(10, random.next()),
       listeners: [{ name: "PLAINTEXT", advertisedHost: "advertised", advertisedPort: 19092 }],
     });
+  }
+
+  get clock(): Clock {
+    return this.broker.clock;
+  }
+
+  at(): this {
+    return this;
+  }
+
+  topicIdOf(topic: string): string {
+    return this.broker.topics.get(topic)?.topicId ?? ZERO_UUID;
+  }
+
+  /** Keeps a partition, or a shard of coordinators' state, from now on. */
+  lead({ topic, partition }: TopicPartition, epoch: number): void {
+    const { partitions, groups, transactions } = this.broker;
+    if (topic === GROUP_SHARDS) groups.lead(partition, epoch);
+    else if (topic === TRANSACTION_SHARDS) transactions.lead(partition, epoch);
+    else partitions.lead(topic, partition, `${DATA}/${topic}/${partition}`, epoch);
+  }
+
+  /** Keeps it no longer; resolves when nothing more is written to it. */
+  async resign({ topic, partition }: TopicPartition): Promise<void> {
+    const { partitions, groups, transactions } = this.broker;
+    if (topic === GROUP_SHARDS) return await groups.resign(partition);
+    if (topic === TRANSACTION_SHARDS) return await transactions.resign(partition);
+    await partitions.get(topic, partition)?.relinquish();
+    await partitions.drop(topic, partition);
   }
 
   /** Sends a request and gives the reply. */

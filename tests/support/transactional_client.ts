@@ -1,6 +1,6 @@
 /**
- * A transactional producer of the plainest kind against a {@link SimulatedBroker}: each method is one request, and gives
- * the broker's code.
+ * A transactional producer of the plainest kind against simulated brokers: each method is one request to whoever keeps
+ * what it is about, and gives the code of the answer.
  */
 
 import { ErrorCode } from "../../lib/errors.ts";
@@ -15,6 +15,9 @@ import { produceRequest, produceResponse } from "../../lib/protocol/messages/pro
 import { txnOffsetCommitRequest, txnOffsetCommitResponse } from "../../lib/protocol/messages/txn_offset_commit.ts";
 import { buildBatch } from "../../lib/records/record.ts";
 import { NO_PRODUCER, type ProducerIdentity, type TransactionProtocol } from "../../lib/transactions/transaction.ts";
+import { groupPlaceOf, TRANSACTION_SHARDS, transactionShardOf } from "../../lib/broker/coordinator_shards.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { TopicPartition } from "../../lib/transactions/transaction.ts";
 import type { SimulatedBroker } from "./simulated_broker.ts";
 
 /** The versions of requests that clients of a protocol use. */
@@ -22,6 +25,14 @@ const versions = {
   1: { add: 3, addOffsets: 3, produce: 11, offsets: 4, end: 4, init: 4 },
   2: { add: 3, addOffsets: 3, produce: 12, offsets: 5, end: 5, init: 5 },
 } as const;
+
+/** Where requests go. */
+export interface Servers {
+  readonly clock: Clock;
+  /** The broker that keeps a partition, or a shard of coordinators' state. */
+  at(place: TopicPartition): Pick<SimulatedBroker, "call">;
+  topicIdOf(topic: string): string;
+}
 
 export interface InitOptions {
   readonly timeoutMs?: number;
@@ -36,13 +47,13 @@ export class TransactionalClient {
   readonly #sequences = new Map<string, number>();
 
   constructor(
-    readonly broker: SimulatedBroker,
+    readonly servers: Servers,
     readonly transactionalId: string,
     readonly protocol: TransactionProtocol,
   ) {}
 
   async init({ timeoutMs = 60_000, again = false, version = versions[this.protocol].init }: InitOptions = {}) {
-    const reply = await this.broker.call(initProducerIdRequest, initProducerIdResponse, version, {
+    const reply = await this.#coordinator.call(initProducerIdRequest, initProducerIdResponse, version, {
       transactionalId: this.transactionalId,
       transactionTimeoutMs: timeoutMs,
       ...(again ? this.identity : NO_PRODUCER),
@@ -52,7 +63,7 @@ export class TransactionalClient {
   }
 
   async add(topic: string, partitions: number[], version: number = versions[this.protocol].add) {
-    const reply = await this.broker.call(addPartitionsToTxnRequest, addPartitionsToTxnResponse, version, {
+    const reply = await this.#coordinator.call(addPartitionsToTxnRequest, addPartitionsToTxnResponse, version, {
       v3AndBelowTransactionalId: this.transactionalId,
       v3AndBelowProducerId: this.identity.producerId,
       v3AndBelowProducerEpoch: this.identity.producerEpoch,
@@ -63,7 +74,7 @@ export class TransactionalClient {
   }
 
   async addOffsets(groupId: string, version: number = versions[this.protocol].addOffsets) {
-    const reply = await this.broker.call(addOffsetsToTxnRequest, addOffsetsToTxnResponse, version, {
+    const reply = await this.#coordinator.call(addOffsetsToTxnRequest, addOffsetsToTxnResponse, version, {
       ...this.#named(),
       groupId,
     });
@@ -78,11 +89,11 @@ export class TransactionalClient {
       ...this.identity,
       baseSequence,
       isTransactional: true,
-      timestamp: this.broker.broker.clock.wallMs(),
+      timestamp: this.servers.clock.wallMs(),
       records: values.map((value) => ({ value })),
     });
-    const topicId = this.broker.broker.topics.get(topic)?.topicId ?? "00000000-0000-0000-0000-000000000000";
-    const reply = await this.broker.call(produceRequest, produceResponse, version, {
+    const topicId = this.servers.topicIdOf(topic);
+    const reply = await this.servers.at({ topic, partition }).call(produceRequest, produceResponse, version, {
       transactionalId: this.transactionalId,
       acks: -1,
       timeoutMs: 1_000_000,
@@ -101,22 +112,31 @@ export class TransactionalClient {
     member: { generationId?: number; memberId?: string; groupInstanceId?: string | null; version?: number } = {},
   ) {
     const { version = versions[this.protocol].offsets, ...named } = member;
-    const reply = await this.broker.call(txnOffsetCommitRequest, txnOffsetCommitResponse, version, {
-      ...this.#named(),
-      groupId,
-      ...named,
-      topics: [{
-        name: topic,
-        partitions: [{ partitionIndex: partition, committedOffset: offset, committedMetadata: "" }],
-      }],
-    });
+    const reply = await this.servers.at(groupPlaceOf(groupId)).call(
+      txnOffsetCommitRequest,
+      txnOffsetCommitResponse,
+      version,
+      {
+        ...this.#named(),
+        groupId,
+        ...named,
+        topics: [{
+          name: topic,
+          partitions: [{ partitionIndex: partition, committedOffset: offset, committedMetadata: "" }],
+        }],
+      },
+    );
     return reply.topics[0].partitions[0].errorCode;
   }
 
   async end(committed: boolean, version: number = versions[this.protocol].end) {
-    const reply = await this.broker.call(endTxnRequest, endTxnResponse, version, { ...this.#named(), committed });
+    const reply = await this.#coordinator.call(endTxnRequest, endTxnResponse, version, { ...this.#named(), committed });
     if (reply.errorCode === ErrorCode.NONE && version >= 5) this.#become(reply);
     return reply.errorCode;
+  }
+
+  get #coordinator() {
+    return this.servers.at({ topic: TRANSACTION_SHARDS, partition: transactionShardOf(this.transactionalId) });
   }
 
   #named() {
