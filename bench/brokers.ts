@@ -42,10 +42,10 @@ export class Brokers {
   }
 
   /** Starts Apache Kafka; resolves when it answers. */
-  async kafka(name: string, mode: KafkaMode): Promise<MeasuredBroker> {
+  async kafka(name: string, mode: KafkaMode, settings: readonly string[] = []): Promise<MeasuredBroker> {
     const port = freePort();
     const folder = this.folder(name);
-    const pid = Number(await output(this.tools.kafka, ["start", String(port), folder, mode]));
+    const pid = Number(await output(this.tools.kafka, ["start", String(port), folder, mode, ...settings]));
     this.#stops.push(() => output(this.tools.kafka, ["stop", String(pid)], { mayFail: true }));
     return { name, port, pid, dataFolder: `${folder}/data` };
   }
@@ -91,6 +91,9 @@ export function spawnKaas(command: readonly string[], { port, dataFolder, settin
   const child = new Deno.Command(command[0], {
     args: [...command.slice(1), ...flags, ...settings.flatMap((setting) => ["--set", setting])],
     cwd: repository,
+    // The variables of the benchmarks are no settings of the broker.
+    clearEnv: true,
+    env: Object.fromEntries(Object.entries(Deno.env.toObject()).filter(([name]) => !name.startsWith("KAAS_"))),
     stdin: "null",
     stdout: "inherit",
     stderr: "inherit",

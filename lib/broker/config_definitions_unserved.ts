@@ -34,18 +34,6 @@ const unserved: Readonly<Record<string, readonly string[]>> = {
     "compression.gzip.level",
     "compression.zstd.level",
   ],
-  "the consumer protocol of groups (KIP-848)": [
-    "group.consumer.assignors",
-    "group.consumer.heartbeat.interval.ms",
-    "group.consumer.max.heartbeat.interval.ms",
-    "group.consumer.max.session.timeout.ms",
-    "group.consumer.max.size",
-    "group.consumer.migration.policy",
-    "group.consumer.min.heartbeat.interval.ms",
-    "group.consumer.min.session.timeout.ms",
-    "group.consumer.session.timeout.ms",
-    "group.coordinator.rebalance.protocols",
-  ],
   "a time limit of offset commits": ["offsets.commit.timeout.ms"],
   "several brokers": [
     "broker.heartbeat.interval.ms",

@@ -211,10 +211,12 @@ export class Leadership implements TopicListener, MembershipListener {
     const changed = await this.#followTopics(assignment);
     const before = new Map(this.#entries);
     this.#note(assignment);
+    const ids = new Map(assignment.topics?.map(({ name, topicId }) => [name, topicId]));
+    const isKnown = (name: string) => topics.get(name) !== undefined && topics.get(name)?.topicId === ids.get(name);
     const me = assignment.brokers.find(({ id }) => id === membership.name);
     // An assignment that does not know this session is about an earlier one.
     if (membership.isValid() && me?.tenure === membership.tenure) {
-      this.#follow(assignment.partitions.filter(({ topic }) => topics.get(topic) !== undefined), before);
+      this.#follow(assignment.partitions.filter(({ topic: name }) => isKnown(name)), before);
       this.#followShards(assignment.coordinators ?? []);
       membership.assigned(assignment.assignmentVersion, (given) => this.#isSettled(given), (wish) => {
         return this.#entries.get(`${wish.topic}/${wish.partition}`)?.preferred === wish.broker;
@@ -271,7 +273,13 @@ export class Leadership implements TopicListener, MembershipListener {
       if (partition >= (topics.get(topic)?.partitionCount ?? 0)) continue;
       if (this.#led.get(key) !== epoch) {
         this.#led.set(key, epoch);
-        const led = partitions.lead(topic, partition, this.options.folderOf(topic, partition), epoch);
+        const led = partitions.lead(
+          topic,
+          partition,
+          this.options.folderOf(topic, partition),
+          epoch,
+          topics.get(topic)?.topicId,
+        );
         const former = before.get(key);
         if (former !== undefined && former.broker !== name) this.#takeOverSoon(led);
       }

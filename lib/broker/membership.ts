@@ -10,7 +10,7 @@ import { type BrokerFacts, brokerName, type PartitionAt } from "../cluster/broke
 import { HeldLease, LeaseHeldError, type LeaseLoss, type LeaseRecord, parseLease } from "../cluster/lease.ts";
 import { DamagedFileError, readJson } from "../disk/atomic_replace.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
-import { lockForLife, type MachineIdentity, sameBoot } from "../disk/machine.ts";
+import { type MachineIdentity, type MachineLocks, sameBoot } from "../disk/machine.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Tenure } from "./broker.ts";
 
@@ -41,6 +41,7 @@ export interface MembershipOptions {
   readonly logger: Logger;
   readonly dataFolder: string;
   readonly machine: MachineIdentity;
+  readonly locks: MachineLocks;
   /** The node id that is wanted; null: any that is free, `preferredNodeId` if it is. */
   readonly nodeId: number | null;
   readonly preferredNodeId: number | null;
@@ -85,11 +86,11 @@ export class Membership implements Tenure {
    */
   static async join(options: MembershipOptions): Promise<Membership> {
     if (options.nodeId !== null) {
-      const locked = await lockForLife(lockPath(options.dataFolder, options.nodeId), LOCK_PATIENCE_MS);
+      const locked = await options.locks.lockForLife(lockPath(options.dataFolder, options.nodeId), LOCK_PATIENCE_MS);
       return await Membership.#joinAs(options, options.nodeId, locked);
     }
     for (const nodeId of await candidates(options)) {
-      if (!await lockForLife(lockPath(options.dataFolder, nodeId), LOCK_PATIENCE_MS)) continue;
+      if (!await options.locks.lockForLife(lockPath(options.dataFolder, nodeId), LOCK_PATIENCE_MS)) continue;
       try {
         return await Membership.#joinAs(options, nodeId, true);
       } catch (error) {

@@ -65,6 +65,7 @@ export interface TopicsOptions {
 
 /** See the file's head. */
 export class Topics {
+  #version = 0;
   readonly #byName = new Map<string, Topic>();
   readonly #byId = new Map<string, Topic>();
   readonly #namesByCollisionKey = new Map<string, Set<string>>();
@@ -179,6 +180,11 @@ export class Topics {
     return this.#byName.values();
   }
 
+  /** Changes whenever a topic does. */
+  get version(): number {
+    return this.#version;
+  }
+
   get size(): number {
     return this.#byName.size;
   }
@@ -277,6 +283,7 @@ export class Topics {
   }
 
   #put(topic: Topic): void {
+    this.#version++;
     this.#byName.set(topic.name, topic);
     this.#byId.set(topic.topicId, topic);
     const key = collisionKey(topic.name);
@@ -286,6 +293,7 @@ export class Topics {
   }
 
   #take(topic: Topic): void {
+    this.#version++;
     this.#byName.delete(topic.name);
     this.#byId.delete(topic.topicId);
     this.#foreignConfig.delete(topic.topicId);

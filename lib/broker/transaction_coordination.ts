@@ -83,8 +83,8 @@ export class TransactionCoordination {
   }
 
   /** Resolves when the state of every shard that is kept here has been read, or could not be. */
-  async loaded(): Promise<void> {
-    await Promise.all(Array.from(this.#shards.values(), (shard) => shard.loaded));
+  get loaded(): Promise<unknown> {
+    return Promise.all(Array.from(this.#shards.values(), ({ loaded }) => loaded));
   }
 
   /** The coordinator of an id; one that refuses everything where the id is kept by another broker. */

@@ -4,7 +4,8 @@
  * Invariants:
  * - a partition's leader epoch rises by exactly one with each change of its leader or of its leader's session, and stays
  *   otherwise; a partition that no assignment knows gets an epoch above the highest one in its segment names;
- * - a live broker is relieved of a partition only after it said that it has closed it;
+ * - a live broker is relieved of a partition only after it said that it has closed it, and a partition with segments that
+ *   no assignment knows is given to nobody while some broker may lead it;
  * - nothing moves that need not: leaders stay where they are unless their broker died, drains, or has two partitions more
  *   than another one, or somebody chose another broker for them by hand;
  * - without a live broker nothing changes at all.
@@ -43,6 +44,8 @@ export interface PlanInput {
   readonly wallMs: number;
   /** Highest epoch among the segment names of a partition that no assignment knows, or that has stalled; -1 for none. */
   epochOnDisk(topic: string, partition: number): number;
+  /** Whether some broker may lead a partition that no assignment knows; it is then left alone if it has segments. */
+  mayBeLed(): boolean;
   /** Broker that somebody chose for a partition, until that is in the assignment; undefined where nobody did. */
   wanted(topic: string, partition: number): string | undefined;
   /** How many partitions may be on the move at a time. */
@@ -115,7 +118,10 @@ class Plan {
         const entry = before.get(key);
         before.delete(key);
         if (entry !== undefined && isAnother) this.#count(entry.moveTo ?? entry.broker, -1);
-        entries.push(entry === undefined || isAnother ? this.#first(name, partition) : this.#next(entry));
+        if (entry !== undefined && !isAnother) entries.push(this.#next(entry));
+        else if (this.input.epochOnDisk(name, partition) < 0 || !this.input.mayBeLed()) {
+          entries.push(this.#first(name, partition));
+        }
       }
     }
     for (const gone of before.values()) this.#count(gone.moveTo ?? gone.broker, -1);

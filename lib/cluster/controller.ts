@@ -66,7 +66,7 @@ export class Controller {
   #stopped = false;
   #running: Promise<void> | null = null;
   #poked = Promise.withResolvers<void>();
-  #refreshWanted: Set<string> | "all" | null = "all";
+  #refreshWanted: Set<string> | "all" | null = null;
   /** How often each topic was changed. */
   readonly #revisions = new Map<string, number>();
   /** How many changes of each broker are in the revisions. */
@@ -130,7 +130,7 @@ export class Controller {
 
   async #reign(lease: HeldLease): Promise<void> {
     const { clock } = this.options;
-    this.#refreshWanted = "all";
+    this.#refreshWanted = null;
     this.#epochs.clear();
     let current: Assignment | null | undefined;
     let refreshedAtMs = clock.monotonicMs();
@@ -144,6 +144,7 @@ export class Controller {
           current = await this.#verified(current, lease);
           verifiedAtMs = clock.monotonicMs();
           this.#recall(current);
+          this.#wantRefresh(this.#disputed(current));
         }
         this.#noteChanges();
         if (this.#refreshWanted !== null) {
@@ -224,6 +225,9 @@ export class Controller {
     for (const { record } of this.#brokers()) {
       for (const wish of record.wishes) wishes.set(partitionKey(wish), wish.broker);
     }
+    // Who has not acted on the present assignment may lead what that does not know.
+    const isBehind = previous !== null &&
+      this.#brokers().some(({ record, alive }) => alive && record.assignmentVersion < previous.assignmentVersion);
     const isDraining = brokers.some(({ alive, draining }) => alive && draining);
     return planAssignment({
       previous,
@@ -233,6 +237,7 @@ export class Controller {
       controller: { name: this.options.lease.holder, epoch: lease.epoch },
       wallMs: clock.wallMs(),
       epochOnDisk: (topic, partition) => this.#epochs.get(`${topic}/${partition}`) ?? -1,
+      mayBeLed: () => isBehind,
       wanted: (topic, partition) => wishes.get(`${topic}/${partition}`),
       movesAtOnce: isDraining ? 1 : BALANCING_MOVES,
     });
@@ -306,8 +311,19 @@ export class Controller {
     this.#wantRefresh(names);
   }
 
+  /** Topics that the assignment and this process see differently: one of the two is not up to date. */
+  #disputed(assignment: Assignment | null): string[] {
+    const assigned = new Map(assignment?.topics?.map(({ name, topicId }) => [name, topicId]));
+    const disputed: string[] = [];
+    for (const { name, topicId } of this.options.topics.all()) {
+      if (assigned.get(name) !== topicId) disputed.push(name);
+      assigned.delete(name);
+    }
+    return [...disputed, ...assigned.keys()];
+  }
+
   #wantRefresh(names: readonly string[]): void {
-    if (this.#refreshWanted === "all") return;
+    if (this.#refreshWanted === "all" || names.length === 0) return;
     this.#refreshWanted ??= new Set();
     for (const name of names) this.#refreshWanted.add(name);
   }

@@ -1,12 +1,14 @@
 /**
- * What of groups lasts, as journal entries: one per group (its generation and members), one per
- * committed offset, and one per offset that waits for the end of its transaction.
+ * What of groups lasts, as journal entries: one per classic group (its generation and members), several per group of the
+ * consumer protocol (`consumer_group_store.ts`), one per committed offset, and one per offset that waits for the end of
+ * its transaction.
  * Every key and value begins with the number of its layout, so that a later layout can be told apart.
  */
 
 import type { JournalEntry } from "../journal/journal.ts";
 import { FieldReader, FieldWriter } from "../journal/fields.ts";
 import type { ClassicGroup } from "./classic_group.ts";
+import { readConsumerEntry, type StoredConsumerEntry } from "./consumer_group_store.ts";
 import type { MemberFacts } from "./group_member.ts";
 import type { CommittedOffset } from "./offsets.ts";
 import type { PendingOffset } from "./pending_offsets.ts";
@@ -46,7 +48,8 @@ export type StoredEntry =
     readonly topic: string;
     readonly partition: number;
     readonly offset: CommittedOffset;
-  };
+  }
+  | StoredConsumerEntry;
 
 export function groupEntry(group: ClassicGroup): JournalEntry {
   const value = new FieldWriter().int8(LAYOUT).int32(group.generationId).string(group.protocolType)
@@ -91,7 +94,7 @@ export function readEntry({ key, value }: JournalEntry): StoredEntry | null {
     const place = { producerId: keys.int64(), topic: keys.string() ?? "", partition: keys.int32() };
     return { kind: "pending-offset", groupId, ...place, offset: readOffset(values) };
   }
-  if (kind !== Kind.OFFSET) return null;
+  if (kind !== Kind.OFFSET) return readConsumerEntry(kind, groupId, keys, values);
   return { kind: "offset", groupId, topic: keys.string() ?? "", partition: keys.int32(), offset: readOffset(values) };
 }
 
@@ -127,7 +130,7 @@ function readGroup(values: FieldReader): StoredGroup {
   const generationId = values.int32();
   const [protocolType, protocolName, leaderId] = [values.string(), values.string(), values.string()];
   const emptySinceMs = values.int64();
-  const members = Array.from({ length: values.int32() }, () => readMember(values));
+  const members = Array.from({ length: values.count() }, () => readMember(values));
   return { generationId, protocolType, protocolName, leaderId, emptySinceMs, members };
 }
 
@@ -138,7 +141,7 @@ function readMember(values: FieldReader): StoredMember {
   const [sessionTimeoutMs, rebalanceTimeoutMs] = [values.int32(), values.int32()];
   const assignment = values.bytes() ?? new Uint8Array(0);
   const protocols = Array.from(
-    { length: values.int32() },
+    { length: values.count() },
     () => ({ name: values.string() ?? "", metadata: values.bytes() ?? new Uint8Array(0) }),
   );
   const facts = { instanceId, clientId, clientHost, sessionTimeoutMs, rebalanceTimeoutMs, protocols };

@@ -90,7 +90,10 @@ export interface MemberCommand {
   readonly pattern?: string;
   readonly clientId?: string;
   readonly protocol?: "classic" | "consumer";
-  /** Of the classic protocol: range, roundrobin, sticky, cooperative-sticky; of the newer: uniform, range. */
+  /**
+   * Of the classic protocol: range, roundrobin, sticky, cooperative-sticky (franz-go: several, with commas, the one liked
+   * best first); of the newer: uniform, range.
+   */
   readonly strategy?: string;
   readonly instanceId?: string;
   readonly sessionTimeoutMs?: number;
@@ -140,6 +143,8 @@ export type ClientEvent =
   | { readonly event: "positioned" | "record"; readonly offset: number }
   | {
     readonly event: "assigned" | "revoked" | "lost";
+    /** When, in ms since 1970 on this machine; of Go clients only. */
+    readonly at?: number;
     readonly partitions: readonly (readonly [topic: string, partition: number])[];
   }
   | {

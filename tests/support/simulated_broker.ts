@@ -107,7 +107,7 @@ export class SimulatedBroker {
       const coordination = name === GROUP_SHARDS ? groups : transactions;
       for (let shard = 0; shard < partitionCount; shard++) coordination.lead(shard, epoch);
     }
-    await Promise.all([groups.loaded(), transactions.loaded()]);
+    await Promise.all([groups.loaded, transactions.loaded]);
     return new SimulatedBroker({
       ...{
         nodeId,

@@ -4,6 +4,7 @@
  */
 
 import { ErrorCode } from "../../errors.ts";
+import { SubscriptionRegex } from "../../groups/subscription_regex.ts";
 import { listTransactionsRequest, listTransactionsResponse } from "../../protocol/messages/list_transactions.ts";
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import { type Transaction, transactionStates } from "../../transactions/transaction.ts";
@@ -31,7 +32,7 @@ export function listTransactionsHandler(
       const nowMs = clock.wallMs();
       const listed: Response["transactionStates"][number][] = [];
       for (const one of transactions.list()) {
-        if (!isWanted(one, request, nowMs) || pattern?.test(one.transactionalId) === false) continue;
+        if (!isWanted(one, request, nowMs) || pattern?.matches(one.transactionalId) === false) continue;
         const { transactionalId, producerId, state: transactionState } = one;
         listed.push({ transactionalId, producerId, transactionState });
       }
@@ -51,14 +52,11 @@ function isWanted(
   return durationFilter < 0 || (startedAtMs >= 0 && nowMs - startedAtMs > durationFilter);
 }
 
-/** Null where every id is wanted. The whole id has to match. */
-function patternOf(pattern: string | null): RegExp | null | "invalid" {
+/** Null where every id is wanted. */
+function patternOf(pattern: string | null): SubscriptionRegex | null | "invalid" {
   if (pattern === null || pattern === "") return null;
-  try {
-    return new RegExp(`^(?:${pattern})$`, "u");
-  } catch {
-    return "invalid";
-  }
+  const compiled = SubscriptionRegex.compile(pattern);
+  return "problem" in compiled ? "invalid" : compiled;
 }
 
 function refused(errorCode: ErrorCode): Response {

@@ -1,7 +1,8 @@
 /**
  * OffsetFetch (0–10): the offsets a group has committed, of the partitions asked for or of all. A partition without one
  * has offset −1 and no error, and so has one that does not exist. Who wants stable offsets only (KIP-447) is told to come
- * back while a transaction that has committed one is not over.
+ * back while a transaction that has committed one is not over. A member of the consumer protocol reads in its own epoch
+ * only (KIP-848).
  */
 
 import { ErrorCode } from "../../errors.ts";
@@ -25,6 +26,9 @@ const TOPIC_IDS_SINCE = 10;
 /** Before this there is no error but those of partitions. */
 const GROUP_ERROR_SINCE = 2;
 
+/** Versions before 9 name no member. */
+const NO_MEMBER = { memberId: null, memberEpoch: -1 };
+
 /** Serves OffsetFetch. */
 export function offsetFetchHandler(broker: Pick<Broker, "groups" | "topics">): Handler<Request, Response> {
   return {
@@ -32,9 +36,9 @@ export function offsetFetchHandler(broker: Pick<Broker, "groups" | "topics">): H
     response: offsetFetchResponse,
     handle(request, { apiVersion }) {
       if (apiVersion >= SEVERAL_SINCE) {
-        const groups = request.groups.map(({ groupId, topics }) => ({
+        const groups = request.groups.map(({ groupId, memberId, memberEpoch, topics }) => ({
           groupId,
-          ...fetchOffsets(broker, groupId, topics, request.requireStable, apiVersion),
+          ...fetchOffsets(broker, groupId, topics, request.requireStable, apiVersion, { memberId, memberEpoch }),
         }));
         return { throttleTimeMs: 0, topics: [], errorCode: ErrorCode.NONE, groups };
       }
@@ -51,8 +55,9 @@ function fetchOffsets(
   wanted: Wanted,
   requireStable: boolean,
   apiVersion: number,
+  { memberId, memberEpoch }: { readonly memberId: string | null; readonly memberEpoch: number } = NO_MEMBER,
 ) {
-  const errorCode = groups.availabilityOf(groupId);
+  const errorCode = groups.availabilityOf(groupId) || groups.fetchProblem(groupId, memberId, memberEpoch);
   if (errorCode !== ErrorCode.NONE) {
     const refused = apiVersion >= GROUP_ERROR_SINCE
       ? []

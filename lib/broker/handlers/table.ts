@@ -8,6 +8,8 @@ import { addOffsetsToTxnHandler } from "./add_offsets_to_txn.ts";
 import { addPartitionsToTxnHandler } from "./add_partitions_to_txn.ts";
 import { alterConfigsHandler } from "./alter_configs.ts";
 import { apiVersionsHandler, type FinalizedFeature } from "./api_versions.ts";
+import { consumerGroupDescribeHandler } from "./consumer_group_describe.ts";
+import { consumerGroupHeartbeatHandler } from "./consumer_group_heartbeat.ts";
 import { createPartitionsHandler } from "./create_partitions.ts";
 import { createTopicsHandler } from "./create_topics.ts";
 import { deleteGroupsHandler } from "./delete_groups.ts";
@@ -46,6 +48,8 @@ import { writeTxnMarkersHandler } from "./write_txn_markers.ts";
 const features: readonly FinalizedFeature[] = [
   // 2: every end of a transaction raises the producer's epoch, and partitions join by being written to (KIP-890).
   { name: "transaction.version", minVersion: 0, maxVersion: 2 },
+  // 1: groups of the consumer protocol (KIP-848).
+  { name: "group.version", minVersion: 0, maxVersion: 1 },
 ];
 
 /** Handlers of all APIs, ApiVersions included. */
@@ -82,6 +86,8 @@ export function handlersOf(broker: Broker): AnyHandler[] {
     incrementalAlterConfigsHandler(broker),
     offsetDeleteHandler(broker),
     describeClusterHandler(broker),
+    consumerGroupHeartbeatHandler(broker),
+    consumerGroupDescribeHandler(broker),
     describeProducersHandler(broker),
     describeTransactionsHandler(broker),
     listTransactionsHandler(broker),

@@ -253,7 +253,8 @@ func Serve(run func(*Request, Events) (any, error), codeOf func(error) (int, boo
 
 func serveOne(request *Request, run func(*Request, Events) (any, error), codeOf func(error) (int, bool)) {
 	result, err := run(request, func(name string, fields Fields) {
-		line := Fields{"id": request.ID, "event": name}
+		// Milliseconds since 1970, so that events of several processes can be put in order.
+		line := Fields{"id": request.ID, "event": name, "at": float64(time.Now().UnixMicro()) / 1000}
 		for key, value := range fields {
 			line[key] = value
 		}
