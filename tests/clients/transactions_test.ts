@@ -96,50 +96,65 @@ for (const part of ["confluent", "franz-go", "kafkajs"] as const) {
   });
 }
 
-for (const part of ["kafka-clients-4.3", "kafka-clients-2.0", "confluent", "franz-go", "kafkajs"] as const) {
+const copiers = [
+  ["kafka-clients-4.3", "classic"],
+  ["kafka-clients-4.3", "consumer"],
+  ["kafka-clients-2.0", "classic"],
+  ["confluent", "classic"],
+  ["franz-go", "classic"],
+  ["kafkajs", "classic"],
+] as const;
+
+for (const [part, protocol] of copiers) {
+  const inGroup = protocol === "classic" ? "" : `, in a group of the ${protocol} protocol`;
   Deno.test({
-    name: `${part}: a copy is exact though the broker and the copying client are killed`,
+    name: `${part}${inGroup}: a copy is exact though the broker and the copying client are killed`,
     ignore: !brokersAreOwned || isMissing(part, "kafka-clients-4.3"),
     ...sanitized,
     fn: () =>
-      withBroker(async (broker, start) => {
-        const reader = start("kafka-clients-4.3");
-        const partitions = 3;
-        const count = 3_000;
-        await createTopic(reader, "in", partitions);
-        await createTopic(reader, "out", partitions);
-        await reader.produce({ topic: "in", generate: { count, prefix: "k", partitions } });
-        const command = {
-          ...{ topic: "in", output: "out", groupId: "copiers", transactionalId: "copier" },
-          ...{ batch: 40, abortEvery: 5, sessionTimeoutMs: 6_000 },
-        };
-        const first = start(part);
-        const begun = first.copy(command);
-        await begun.until((event) => event.event === "progress" && event.acked >= 500);
-        await broker.kill();
-        await broker.restart();
-        const before = begun.events.length;
-        await begun.until((event) => begun.events.indexOf(event) >= before && event.event === "progress");
-        first.signal("SIGKILL");
-        const second = start(part);
-        const going = second.copy(command);
-        await going.until((event) => event.event === "progress");
-        await broker.kill();
-        await broker.restart();
-        for (let partition = 0; partition < partitions; partition++) {
-          const written = keys("k", count).filter((_, i) => i % partitions === partition);
-          await until(
-            async () => {
-              const { offset } = await reader.committed({ groupId: "copiers", topic: "in", partition });
-              return offset === written.length;
-            },
-            `partition ${partition} to be copied`,
-            120_000,
-          );
-          assert.deepEqual(await committedKeys(reader, "out", partition), written);
-        }
-        await second.stop(going);
-      }),
+      withBroker(
+        async (broker, start) => {
+          const reader = start("kafka-clients-4.3");
+          const partitions = 3;
+          const count = 3_000;
+          await createTopic(reader, "in", partitions);
+          await createTopic(reader, "out", partitions);
+          await reader.produce({ topic: "in", generate: { count, prefix: "k", partitions } });
+          const command = {
+            ...{ topic: "in", output: "out", groupId: "copiers", transactionalId: "copier" },
+            ...{ batch: 40, abortEvery: 5, sessionTimeoutMs: 6_000, protocol },
+          };
+          const first = start(part);
+          const begun = first.copy(command);
+          await begun.until((event) => event.event === "progress" && event.acked >= 500);
+          await broker.kill();
+          await broker.restart();
+          const before = begun.events.length;
+          await begun.until((event) => begun.events.indexOf(event) >= before && event.event === "progress");
+          first.signal("SIGKILL");
+          const second = start(part);
+          const going = second.copy(command);
+          await going.until((event) => event.event === "progress");
+          await broker.kill();
+          await broker.restart();
+          for (let partition = 0; partition < partitions; partition++) {
+            const written = keys("k", count).filter((_, i) => i % partitions === partition);
+            await until(
+              async () => {
+                const { offset } = await reader.committed({ groupId: "copiers", topic: "in", partition });
+                return offset === written.length;
+              },
+              `partition ${partition} to be copied`,
+              120_000,
+            );
+            assert.deepEqual(await committedKeys(reader, "out", partition), written);
+          }
+          await second.stop(going);
+        },
+        protocol === "consumer"
+          ? { "group.consumer.min.session.timeout.ms": "6000", "group.consumer.session.timeout.ms": "6000" }
+          : {},
+      ),
   });
 }
 

@@ -136,6 +136,7 @@ export interface CopyCommand {
   readonly abortEvery?: number;
   readonly transactionTimeoutMs?: number;
   readonly sessionTimeoutMs?: number;
+  readonly protocol?: MemberCommand["protocol"];
 }
 
 export type ClientEvent =
