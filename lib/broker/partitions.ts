@@ -46,8 +46,12 @@ export interface PartitionsOptions {
 
 /** One partition, led by this broker from `leaderEpoch` on. */
 export class Partition {
-  /** Bytes appended through this object; a long poll estimates from it whether reading again is worth while. */
+  /** Bytes appended through this object, readable or not yet. */
   appendedBytes = 0;
+  /** So many of them are readable at least. */
+  readableBytes = 0;
+  /** What was appended when the high watermark moved last: the next move covers all of it. */
+  #appendedAtMove = 0;
   #log: PartitionLog | null = null;
   #opening: Promise<PartitionLog | ErrorCode> | null = null;
   #closed = false;
@@ -169,7 +173,11 @@ export class Partition {
         await log.abandon();
         return ErrorCode.NOT_LEADER_OR_FOLLOWER;
       }
-      log.onHighWatermark(() => this.#wake());
+      log.onHighWatermark(() => {
+        this.readableBytes = log.highWatermark === log.logEndOffset ? this.appendedBytes : this.#appendedAtMove;
+        this.#appendedAtMove = this.appendedBytes;
+        this.#wake();
+      });
       this.#log = log;
       return log;
     } catch (error) {

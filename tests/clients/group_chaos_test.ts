@@ -75,7 +75,12 @@ class Group {
   async write(count = 60): Promise<void> {
     const prefix = `batch-${this.#batches++}`;
     this.#written += count;
-    await writer.produce({ topic: this.topic, generate: { count, prefix, partitions: PARTITIONS }, acks: -1 });
+    await writer.produce({
+      topic: this.topic,
+      generate: { count, prefix, partitions: PARTITIONS },
+      acks: -1,
+      idempotent: true,
+    });
   }
 
   /** Waits until the members together have read all that was written. */
