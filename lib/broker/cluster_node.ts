@@ -17,14 +17,20 @@ import { errorText, type Logger } from "../observability/logger.ts";
 import { defaultLogConfig } from "../storage/log_config.ts";
 import { createResources } from "../storage/resources.ts";
 import { FolderTopicStore } from "../storage/topic_store.ts";
+import type { Broker } from "./broker.ts";
 import type { BrokerConfig } from "./broker_config.ts";
 import { type Cluster, VolumeCluster } from "./cluster.ts";
+import { TRANSACTION_SHARDS } from "./coordinator_shards.ts";
 import { GroupCoordination } from "./group_coordination.ts";
 import { Leadership } from "./leadership.ts";
 import { Membership } from "./membership.ts";
 import { Partitions } from "./partitions.ts";
+import { ProducerIds } from "./producer_ids.ts";
 import { logConfigOf } from "./topic_log_config.ts";
 import { Topics } from "./topics.ts";
+import { TransactionCoordination } from "./transaction_coordination.ts";
+import { TransactionGuards } from "./transaction_guards.ts";
+import { endPlaces } from "./transaction_markers.ts";
 import { volumeController, type VolumeView, watchBrokers, watchControllers } from "./volume_controller.ts";
 
 /** Time between two sweeps for what deleted topics left behind. */
@@ -45,6 +51,8 @@ export interface ClusterNodeOptions {
   readonly locks: MachineLocks;
   /** As clients are told of them. */
   readonly listeners: BrokerFacts["listeners"];
+  /** Requests to other brokers. */
+  readonly links: Broker["links"];
 }
 
 /** See the file's head. */
@@ -53,6 +61,9 @@ export interface ClusterNode {
   readonly topics: Topics;
   readonly partitions: Partitions;
   readonly groups: GroupCoordination;
+  readonly producerIds: ProducerIds;
+  readonly transactions: TransactionCoordination;
+  readonly guards: TransactionGuards;
   readonly leadership: Leadership;
   readonly controller: Controller;
   readonly cluster: Cluster;
@@ -122,6 +133,23 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
     tenure: membership,
     folderOf: (shard) => `${clusterFolder}/groups/${shard}`,
   });
+  const producerIds = new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId);
+  const guards = new TransactionGuards();
+  const transactions = new TransactionCoordination({
+    disk,
+    clock,
+    logger,
+    config,
+    topics,
+    producerIds,
+    tenure: membership,
+    folderOf: (shard) => `${dataFolder}/${TRANSACTION_SHARDS}/${shard}`,
+    endPlaces: (places, marker) => {
+      const here = { partitions, topics, groups, guards, clock, tenure: membership };
+      return endPlaces({ ...here, cluster, nodeId, links: options.links }, places, marker);
+    },
+  });
+  const coordinationOf = (kind: string) => kind === TRANSACTION_SHARDS ? transactions : groups;
   const brokers = watchBrokers(view);
   const leadership: Leadership = new Leadership({
     logger,
@@ -131,12 +159,13 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
     topics,
     partitions,
     coordinators: {
-      lead: (_kind, shard, epoch) => groups.lead(shard, epoch),
-      resign: (_kind, shard) => groups.resign(shard),
+      lead: (kind, shard, epoch) => coordinationOf(kind).lead(shard, epoch),
+      resign: (kind, shard) => coordinationOf(kind).resign(shard),
     },
     folderOf: (topic, partition) => `${dataFolder}/${topic}/${partition}`,
     pokeController: () => controller.poke(),
   }, before);
+  const cluster = new VolumeCluster(nodeId, brokers, leadership);
   const follower: AssignmentFollower = new AssignmentFollower({
     disk,
     clock,
@@ -167,9 +196,12 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
     topics,
     partitions,
     groups,
+    producerIds,
+    transactions,
+    guards,
     leadership,
     controller,
-    cluster: new VolumeCluster(nodeId, brokers, leadership),
+    cluster,
 
     async lead() {
       await look();
@@ -206,6 +238,7 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
       await follower.stop();
       await leadership.stop();
       stopLooking();
+      await transactions.stop();
       await groups.stop();
       const failures = await partitions.relinquishAll();
       await store.settled();

@@ -35,12 +35,6 @@ const unserved: Readonly<Record<string, readonly string[]>> = {
     "compression.zstd.level",
   ],
   "a time limit of offset commits": ["offsets.commit.timeout.ms"],
-  "transactions": [
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
-    "transaction.max.timeout.ms",
-    "transaction.remove.expired.transaction.cleanup.interval.ms",
-    "transactional.id.expiration.ms",
-  ],
   "several brokers": [
     "broker.heartbeat.interval.ms",
     "controlled.shutdown.enable",
