@@ -9,6 +9,7 @@ import { configsCommand } from "./admin/configs.ts";
 import { deleteRecordsCommand } from "./admin/delete_records.ts";
 import { groupsCommand } from "./admin/groups.ts";
 import { topicsCommand } from "./admin/topics.ts";
+import { transactionsCommand } from "./admin/transactions.ts";
 import { dumpSegmentCommand } from "./dump_segment.ts";
 import { inspectPartitionCommand } from "./inspect_partition.ts";
 
@@ -17,6 +18,7 @@ export function adminCommand(context: CommandContext, endWith: EndWith) {
     .description("Look at the files of a volume, and act on a running cluster.")
     .addCommand(topicsCommand(context))
     .addCommand(groupsCommand(context))
+    .addCommand(transactionsCommand(context))
     .addCommand(configsCommand(context))
     .addCommand(deleteRecordsCommand(context))
     .addCommand(inspectPartitionCommand(context, endWith))

@@ -30,6 +30,7 @@ export class Refused extends CommandFailure {
 const sentences: Readonly<Record<number, string>> = {
   [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]: "there is no such topic or partition",
   [ErrorCode.GROUP_ID_NOT_FOUND]: "there is no such group",
+  [ErrorCode.TRANSACTIONAL_ID_NOT_FOUND]: "there is no such transactional id",
   [ErrorCode.NON_EMPTY_GROUP]: "the group has members; stop them first",
   [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC]: "members of the group consume this topic; stop them first",
   [ErrorCode.UNKNOWN_MEMBER_ID]: "the group has members; stop them first",
@@ -113,26 +114,30 @@ export class ClusterClient {
     });
   }
 
-  /** Asks the coordinator of a group; again while `codeOf` its reply says that it is another one, or not ready. */
+  /**
+   * Asks the coordinator of a group, or of a transactional id; again while `codeOf` its reply says that it is another one,
+   * or not ready.
+   */
   coordinator<Input, Value>(
-    groupId: string,
+    key: string,
     request: Message<unknown, Input>,
     response: Message<Value, unknown>,
     value: Input,
     codeOf: (reply: Value) => number,
+    of: "group" | "transactional id" = "group",
   ): Promise<Value> {
     return this.#retrying(async () => {
       const found = await this.any(findCoordinatorRequest, findCoordinatorResponse, {
-        key: groupId,
-        keyType: 0,
-        coordinatorKeys: [groupId],
+        key,
+        keyType: of === "group" ? 0 : 1,
+        coordinatorKeys: [key],
       });
       const { errorCode, errorMessage, host, port } = found.coordinators[0] ?? found;
-      if (errorCode !== ErrorCode.NONE) throw new Refused(`coordinator of group ${groupId}`, errorCode, errorMessage);
+      if (errorCode !== ErrorCode.NONE) throw new Refused(`coordinator of ${of} ${key}`, errorCode, errorMessage);
       const connection = await this.#connect({ host, port });
       const reply = await connection.call(request, response, value, this.#timeoutMs);
       const code = codeOf(reply);
-      if (isMoving(code)) throw new Refused(`group ${groupId}`, code);
+      if (isMoving(code)) throw new Refused(`${of} ${key}`, code);
       return reply;
     });
   }

@@ -42,7 +42,9 @@ Deno.test("Every flag that README.md shows for a command is one that the command
     if (flags.length === 0) continue;
     // The words up to the first flag or argument that no command's name looks like.
     const words = /^[a-z-]+(?: [a-z]+(?:-[a-z]+)*)*/.exec(line)?.[0].split(" ") ?? [];
-    const depth = words[0] === "admin" ? (["topics", "groups", "configs"].includes(words[1]) ? 3 : 2) : 1;
+    const depth = words[0] === "admin"
+      ? (["topics", "groups", "transactions", "configs"].includes(words[1]) ? 3 : 2)
+      : 1;
     const { out } = await run([...words.slice(0, depth), "--help"]);
     assert.deepEqual(flags.filter((flag) => !out.includes(flag)), [], line);
   }
