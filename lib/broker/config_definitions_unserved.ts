@@ -5,15 +5,6 @@
 
 /** Names of broker and topic settings, by the feature that is missing. */
 const unserved: Readonly<Record<string, readonly string[]>> = {
-  "retention by time and size": [
-    "retention.ms",
-    "retention.bytes",
-    "log.retention.ms",
-    "log.retention.minutes",
-    "log.retention.hours",
-    "log.retention.bytes",
-    "log.retention.check.interval.ms",
-  ],
   "compaction": [
     "delete.retention.ms",
     "max.compaction.lag.ms",

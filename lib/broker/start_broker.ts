@@ -3,7 +3,8 @@
  *
  * Start: bind the listeners (a taken port is known before anything is written) → lease on the volume → settings and topics →
  * leadership of all partitions under raised epochs, durable → accept connections. No partition is opened before it is
- * used; groups are refused while their state is read. Stop: no new connections → groups are saved → running requests end → every partition is relinquished → the lease is given back.
+ * used; groups are refused while their state is read. Stop: no new connections → groups are saved → running requests end →
+ * the maintenance of logs ends → every partition is relinquished → the lease is given back.
  */
 import { systemClock, systemRandom, type Timer } from "../clock.ts";
 import { VolumeLease } from "../cluster/volume_lease.ts";
@@ -27,6 +28,7 @@ import { FetchSessionCache } from "./fetch_session.ts";
 import { coordinateGroups } from "./group_coordination.ts";
 import { handlersOf } from "./handlers/table.ts";
 import { Leadership } from "./leadership.ts";
+import { LogMaintenance } from "./log_maintenance.ts";
 import { BrokerListener, type ListenerAddress } from "./listener.ts";
 import { planListeners } from "./listener_plan.ts";
 import { Partitions } from "./partitions.ts";
@@ -129,15 +131,16 @@ async function takeVolumeAndServe(
   ]);
   const store = new FolderTopicStore({ disk, clock, dataFolder, random, logger });
   const topics = await Topics.load({ store, config, random, logger });
+  const logSettings = (name: string) => {
+    const topic = topics.get(name);
+    return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
+  };
   const partitions = new Partitions({
     disk,
     clock,
     logger,
     resources: createResources(),
-    logConfigOf(name) {
-      const topic = topics.get(name);
-      return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
-    },
+    logConfigOf: logSettings,
   });
   const leadership = await Leadership.assume({
     disk,
@@ -189,6 +192,16 @@ async function takeVolumeAndServe(
     connectionLimitsOf(config),
   );
   for (const listener of listeners) void listener.serve(registry, { clock, logger });
+  const maintenance = new LogMaintenance({
+    disk,
+    clock,
+    logger,
+    config,
+    partitions,
+    tenure: lease,
+    logConfigOf: logSettings,
+  });
+  maintenance.start();
   const stopSweeping = every(SWEEP_INTERVAL_MS, () => store.sweep());
 
   return {
@@ -202,6 +215,7 @@ async function takeVolumeAndServe(
       for (const listener of listeners) listener.close();
       await groups.stop();
       await registry.finish(FINISH_MS);
+      await maintenance.stop();
       const failures = await partitions.relinquishAll();
       await leadership.settle();
       await store.settled();

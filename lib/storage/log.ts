@@ -20,9 +20,10 @@ import { type FoundRecord, LogLookup } from "./log_lookup.ts";
 import { LogReader, type ReadOutcome, type ReadRequest } from "./log_reader.ts";
 import { type LogParts, LogState, type StallReason, type StorageLogger } from "./log_state.ts";
 import { LogSync } from "./log_sync.ts";
-import { type DeletedRecords, deleteRecords } from "./log_trim.ts";
+import { type DeletedRecords, deleteRecords, type Rolling } from "./log_trim.ts";
 import type { ProducerEntry } from "./producer_state.ts";
 import type { RecoveryReport } from "./recovery.ts";
+import { enforceRetention, type RetentionOutcome } from "./retention.ts";
 import { createResources, type StorageResources } from "./resources.ts";
 import { SegmentIndexing } from "./segment_indexing.ts";
 import { takeOver } from "./takeover.ts";
@@ -54,7 +55,7 @@ export class PartitionLog {
   readonly #reader: LogReader;
   readonly #lookup: LogLookup;
   readonly #appender: LogAppender;
-  /** Deletions of records run one after the other; who ends leadership waits for them. */
+  /** What takes segments out of the log runs one after the other; who ends leadership waits for it. */
   #trimming: Promise<unknown> = Promise.resolve();
 
   private constructor(parts: LogParts, report: RecoveryReport) {
@@ -179,14 +180,14 @@ export class PartitionLog {
    * Raises the log's start; durable, and the files below are gone, when it resolves.
    * @param offset first offset to stay; −1 for the high watermark
    */
-  async deleteRecords(offset: number): Promise<DeletedRecords> {
-    const rolling = {
-      roll: () => this.#appender.roll(this.#state.clock.wallMs()) !== null,
-      flush: () => this.#settle(),
-    };
-    const deletion = this.#trimming.then(() => deleteRecords(this.#state, this.#sync, offset, rolling));
-    this.#trimming = deletion.catch(() => {});
-    return await deletion;
+  deleteRecords(offset: number): Promise<DeletedRecords> {
+    return this.#trim((rolling) => deleteRecords(this.#state, this.#sync, offset, rolling));
+  }
+
+  /** Removes the segments that are due to leave by age, size or the log's start; see `retention.ts`. */
+  enforceRetention(): Promise<RetentionOutcome> {
+    const parts = { state: this.#state, sync: this.#sync, indexing: this.#indexing };
+    return this.#trim((rolling) => enforceRetention(parts, rolling));
   }
 
   /** What is known of each producer. */
@@ -251,6 +252,17 @@ export class PartitionLog {
   /** Makes everything durable, and finishes what rolls have left to do. */
   #settle(): Promise<ErrorCode> {
     return this.#sync.isDurable ? NOTHING_TO_WAIT_FOR : this.#commit.round();
+  }
+
+  /** Runs what takes segments out of the log behind what was asked for before. */
+  #trim<T>(run: (rolling: Rolling) => Promise<T>): Promise<T> {
+    const rolling = {
+      roll: () => this.#appender.roll(this.#state.clock.wallMs()) !== null,
+      flush: () => this.#settle(),
+    };
+    const turn = this.#trimming.then(() => run(rolling));
+    this.#trimming = turn.catch(() => {});
+    return turn;
   }
 
   #close(): void {

@@ -34,7 +34,7 @@ export class LogLookup {
   /** The first record in offset order whose time stamp is at or after `timestampMs`. @throws {DiskError} */
   async firstAtOrAfter(timestampMs: number): Promise<FoundRecord | null> {
     for (const segment of [...this.#state.segments]) {
-      if (await this.#newestTimestamp(segment) < timestampMs) continue;
+      if (await this.#indexing.newestTimestamp(segment) < timestampMs) continue;
       const found = await this.#searchIn(segment, timestampMs, firstRecordAtOrAfter);
       if (found !== null) return found;
     }
@@ -46,7 +46,7 @@ export class LogLookup {
     let newest = -1;
     let holder: Segment | null = null;
     for (const segment of [...this.#state.segments]) {
-      const timestamp = await this.#newestTimestamp(segment);
+      const timestamp = await this.#indexing.newestTimestamp(segment);
       if (timestamp > newest) {
         newest = timestamp;
         holder = segment;
@@ -55,13 +55,6 @@ export class LogLookup {
     if (holder === null) return null;
     const inBatch = (batch: Uint8Array, start: number, _ms: number, from: number) => newestRecord(batch, start, from);
     return await this.#searchIn(holder, newest, inBatch);
-  }
-
-  /** Largest time stamp in a segment, ms; −1 when it has none. */
-  async #newestTimestamp(segment: Segment): Promise<number> {
-    if (segment === this.#state.active) return segment.indexes?.maxTimestamp ?? -1;
-    if (segment.maxTimestamp === null) await this.#indexing.indexes(segment);
-    return segment.maxTimestamp ?? -1;
   }
 
   /** Looks through the batches that may hold `timestampMs` or later, until one of them has the record. */

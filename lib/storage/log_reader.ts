@@ -155,7 +155,7 @@ export class LogReader {
       const found = yield* this.#stepsIn(segment, { ...request, offset }, limitOffset);
       if (found !== "end") return found;
       // The segment ends before its successor begins: what lay between is gone, reading goes on behind.
-      const next = state.segments[state.segments.indexOf(segment) + 1];
+      const next = state.segments.find(({ baseOffset }) => baseOffset >= segment.endOffset);
       if (next === undefined || next.baseOffset >= limitOffset) return this.#nothing();
       offset = next.baseOffset;
     }
@@ -277,7 +277,7 @@ export class LogReader {
     if (request.limit !== "lastStableOffset") return NO_RANGES;
     const { segments } = this.#state;
     const found: AbortedRange[] = [];
-    for (let i = segments.indexOf(segment); i >= 0 && i < segments.length; i++) {
+    for (let i = this.#state.segmentIndexAt(segment.baseOffset); i < segments.length; i++) {
       const { aborted } = segments[i];
       if (aborted === null) yield { kind: "later", run: () => this.#indexing.aborted(segments[i]) };
       if (segments[i].aborted?.collect(request.offset, endOffset, found)) break;

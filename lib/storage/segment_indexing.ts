@@ -38,6 +38,13 @@ export class SegmentIndexing {
     });
   }
 
+  /** Largest time stamp in a segment, ms; −1 when it has none. @throws {DiskError} */
+  async newestTimestamp(segment: Segment): Promise<number> {
+    if (segment === this.#state.active) return segment.indexes?.maxTimestamp ?? -1;
+    if (segment.maxTimestamp === null) await this.indexes(segment);
+    return segment.maxTimestamp ?? -1;
+  }
+
   /** Builds the indexes anew from the segment's headers: those at hand led to a wrong place. @throws {DiskError} */
   rebuild(segment: Segment): Promise<void> {
     return this.#once(segment, () => this.#rebuild(segment));
