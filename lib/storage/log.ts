@@ -13,6 +13,7 @@ import type { Clock } from "../clock.ts";
 import type { Disk } from "../disk/disk.ts";
 import { ErrorCode } from "../errors.ts";
 import { endOffsetForEpoch, type EpochEnd, epochOfOffset } from "./epochs.ts";
+import { type Cleanable, type CleaningOptions, type CleaningOutcome, LogCleaner } from "./cleaner.ts";
 import { GroupCommit } from "./group_commit.ts";
 import { type AppendOutcome, LogAppender } from "./log_appender.ts";
 import type { LogConfig } from "./log_config.ts";
@@ -55,6 +56,7 @@ export class PartitionLog {
   readonly #reader: LogReader;
   readonly #lookup: LogLookup;
   readonly #appender: LogAppender;
+  readonly #cleaner: LogCleaner;
   /** What takes segments out of the log runs one after the other; who ends leadership waits for it. */
   #trimming: Promise<unknown> = Promise.resolve();
 
@@ -73,6 +75,16 @@ export class PartitionLog {
     this.#reader = new LogReader(state, this.#indexing);
     this.#lookup = new LogLookup(state, this.#indexing, this.#reader);
     this.#appender = new LogAppender(state, { sync: this.#sync, commit: this.#commit, reader: this.#reader });
+    this.#cleaner = new LogCleaner({
+      state,
+      sync: this.#sync,
+      indexing: this.#indexing,
+      inTurn: (run) => this.#trim(run),
+      roll: () =>
+        this.#trim(async ({ roll, flush }) => {
+          if (state.active.sizeBytes > 0 && roll()) await flush();
+        }),
+    });
   }
 
   /**
@@ -190,6 +202,16 @@ export class PartitionLog {
     return this.#trim((rolling) => enforceRetention(parts, rolling));
   }
 
+  /** How dirty the log is, and whether a compaction pass is due; see `cleaner.ts`. @throws {DiskError} */
+  cleanable(): Promise<Cleanable> {
+    return this.#cleaner.cleanable();
+  }
+
+  /** Makes one compaction pass; appends and reads go on meanwhile. */
+  clean(options: CleaningOptions): Promise<CleaningOutcome> {
+    return this.#cleaner.clean(options);
+  }
+
   /** What is known of each producer. */
   activeProducers(): ProducerEntry[] {
     const { producers, clock, config } = this.#state;
@@ -218,6 +240,7 @@ export class PartitionLog {
     state.phase = "closing";
     this.#appender.stop();
     try {
+      await this.#cleaner.stop();
       await this.#trimming;
       await this.#settle();
       await this.#commit.idle();
@@ -244,6 +267,7 @@ export class PartitionLog {
    */
   async abandon(): Promise<void> {
     this.#close();
+    await this.#cleaner.stop();
     await this.#trimming;
     await this.#commit.idle();
     await this.#sync.settled();

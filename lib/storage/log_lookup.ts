@@ -32,7 +32,16 @@ export class LogLookup {
   }
 
   /** The first record in offset order whose time stamp is at or after `timestampMs`. @throws {DiskError} */
-  async firstAtOrAfter(timestampMs: number): Promise<FoundRecord | null> {
+  firstAtOrAfter(timestampMs: number): Promise<FoundRecord | null> {
+    return this.#state.throughChanges(() => this.#firstAtOrAfter(timestampMs));
+  }
+
+  /** The first of the records with the largest time stamp. @throws {DiskError} */
+  newest(): Promise<FoundRecord | null> {
+    return this.#state.throughChanges(() => this.#newest());
+  }
+
+  async #firstAtOrAfter(timestampMs: number): Promise<FoundRecord | null> {
     for (const segment of [...this.#state.segments]) {
       if (await this.#indexing.newestTimestamp(segment) < timestampMs) continue;
       const found = await this.#searchIn(segment, timestampMs, firstRecordAtOrAfter);
@@ -41,8 +50,7 @@ export class LogLookup {
     return null;
   }
 
-  /** The first of the records with the largest time stamp. @throws {DiskError} */
-  async newest(): Promise<FoundRecord | null> {
+  async #newest(): Promise<FoundRecord | null> {
     let newest = -1;
     let holder: Segment | null = null;
     for (const segment of [...this.#state.segments]) {

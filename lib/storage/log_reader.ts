@@ -104,7 +104,7 @@ export class LogReader {
       let turn = steps.next(0);
       while (!turn.done) {
         const step = turn.value;
-        if (step.kind === "later" || !step.segment.file.mayReadSync) {
+        if (step.kind === "later" || step.segment.isReplaced || !step.segment.file.mayReadSync) {
           steps.return(undefined as never);
           return null;
         }
@@ -118,6 +118,14 @@ export class LogReader {
   }
 
   async #readLater(request: ReadRequest): Promise<ReadOutcome> {
+    try {
+      return await this.#state.throughChanges(() => this.#readOnce(request));
+    } catch (error) {
+      return this.#failed(request, error);
+    }
+  }
+
+  async #readOnce(request: ReadRequest): Promise<ReadOutcome> {
     const steps = this.#steps(request);
     try {
       let turn = steps.next(0);
@@ -131,9 +139,8 @@ export class LogReader {
         }
       }
       return turn.value;
-    } catch (error) {
+    } finally {
       steps.return(undefined as never);
-      return this.#failed(request, error);
     }
   }
 

@@ -105,6 +105,7 @@ export async function removeBelowStart(state: LogState, sync: LogSync, { flush }
   }
   const gone = state.segments.filter((segment) => isGone(segment) && segment.endOffset <= endOffset);
   state.segments = state.segments.filter((segment) => !gone.includes(segment));
+  state.segmentChanges++;
   const notes: string[] = [];
   for (const segment of gone) {
     await segment.drain();

@@ -90,8 +90,8 @@ async function whatIsDue({ state, indexing }: LogParts): Promise<Due> {
     if (judgedBytes === 0 && segment === state.active) break;
     let isDue = excessBytes >= judgedBytes && excessBytes > 0;
     if (!isDue && config.retentionMs >= 0) {
-      const { newestMs, isFuture } = await timeOf(segment, { state, indexing }, nowMs);
-      if (isFuture !== null) futureTimestampMs = isFuture;
+      const { newestMs, futureMs } = await timeOf(segment, { state, indexing }, nowMs);
+      if (futureMs !== null) futureTimestampMs = futureMs;
       isDue = isOverAge(config, newestMs, nowMs);
     }
     if (!isDue || judgedEnd > state.highWatermark || segment.endOffset !== judgedEnd) break;
@@ -102,13 +102,13 @@ async function whatIsDue({ state, indexing }: LogParts): Promise<Due> {
 }
 
 /** The time that a segment is judged by, and its newest time stamp if that lies in the future. */
-async function timeOf(
+export async function timeOf(
   segment: Segment,
   { state, indexing }: Pick<LogParts, "state" | "indexing">,
   nowMs: number,
-): Promise<{ newestMs: number; isFuture: number | null }> {
+): Promise<{ newestMs: number; futureMs: number | null }> {
   const timestamp = await indexing.newestTimestamp(segment);
-  if (timestamp >= 0 && timestamp <= nowMs) return { newestMs: timestamp, isFuture: null };
+  if (timestamp >= 0 && timestamp <= nowMs) return { newestMs: timestamp, futureMs: null };
   const { modifiedMs } = await state.disk.stat(segment.logPath);
-  return { newestMs: modifiedMs, isFuture: timestamp > nowMs ? timestamp : null };
+  return { newestMs: modifiedMs, futureMs: timestamp > nowMs ? timestamp : null };
 }

@@ -59,7 +59,15 @@ export class SegmentIndexing {
     } catch (error) {
       if (!(error instanceof DiskError) || error.kind !== "not-found") throw error;
     }
-    segment.aborted ??= AbortedTransactions.decode(bytes);
+    if (segment.aborted !== null) return;
+    const aborted = AbortedTransactions.decode(bytes);
+    aborted.truncate(segment.endOffset); // what a swap left half done speaks of later segments too
+    segment.aborted = aborted;
+  }
+
+  /** Resolves when nothing is being loaded for the segment. */
+  async settled(segment: Segment): Promise<void> {
+    await this.#loading.get(segment)?.catch(() => {});
   }
 
   async #rebuild(segment: Segment): Promise<void> {
@@ -102,7 +110,7 @@ export class SegmentIndexing {
     const { disk, logger, folder } = this.#state;
     indexes.seal();
     try {
-      await indexes.save(disk, { sync: false });
+      if (!segment.isReplaced) await indexes.save(disk, { sync: false });
     } catch (error) {
       logger.warn("index could not be saved", { folder, error: String(error) });
     }

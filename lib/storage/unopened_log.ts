@@ -10,9 +10,34 @@ import { partitionStateOf, type SegmentState } from "../partition_state.ts";
 import { HEADER_BYTES, maxTimestamp, readInt64 } from "../records/batch.ts";
 import { isPlausibleHeader } from "./batch_scan.ts";
 import type { LogConfig } from "./log_config.ts";
+import { readCleanerCheckpoint } from "./cleaner_checkpoint.ts";
+import { dirtOf } from "./cleaner_plan.ts";
 import { isOverAge } from "./retention.ts";
 
 const TIME_INDEX_ENTRY_BYTES = 12;
+
+/** Whether compaction may have to do something in the partition in `folder`. @throws {DiskError} */
+export async function mayBeDirty(disk: Disk, folder: string, config: LogConfig, nowMs: number): Promise<boolean> {
+  if (!config.compacts) return false;
+  const names = (await disk.list(folder)).filter((entry) => entry.isFile);
+  const { live } = partitionStateOf(names.map(({ name }) => ({ name, size: 0 })));
+  const file = await readCleanerCheckpoint(disk, folder);
+  const { cleanedUpTo, horizonMs } = file.kind === "present" ? file.value : { cleanedUpTo: 0, horizonMs: null };
+  try {
+    const sized = await Promise.all(live.map(async (segment) => {
+      const { size: sizeBytes } = await disk.stat(`${folder}/${segment.stem}.log`);
+      return { ...segment, endOffset: segment.endOffset ?? Infinity, sizeBytes };
+    }));
+    const { ratio, dirtyBytes, cleanBytes } = dirtOf(sized, cleanedUpTo);
+    if (horizonMs !== null && horizonMs <= nowMs && cleanBytes > 0) return true;
+    // Whether the oldest dirty record is overdue only its time stamp tells: then the log is opened to see.
+    const mayBeOverdue = config.maxCompactionLagMs < Number.MAX_SAFE_INTEGER && dirtyBytes > 0;
+    return mayBeOverdue || ratio > config.minCleanableDirtyRatio;
+  } catch (error) {
+    if (error instanceof DiskError && error.kind === "not-found") return true; // something is at work there
+    throw error;
+  }
+}
 
 /** Whether retention may remove something of the partition in `folder`. @throws {DiskError} */
 export async function mayBeOverdue(disk: Disk, folder: string, config: LogConfig, nowMs: number): Promise<boolean> {
