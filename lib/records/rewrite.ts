@@ -88,18 +88,20 @@ export function filterBatch(
   const compression = isKnownCompression(found) && size > 0 ? found : Compression.none;
   const batch = withPayload(bytes, start, compress(compression, payload), compression);
   writeInt32(batch, 57, kept.length);
-  if (timestampTypeOf(batch) === "createTime" || kept.length === 0) writeInt64(batch, 35, newest);
+  if (timestampTypeOf(batch) === "createTime") writeInt64(batch, 35, newest);
   if (options.deleteHorizonMs !== undefined) setDeleteHorizon(batch, 0, options.deleteHorizonMs);
   sealCrc(batch);
   return batch;
 }
 
-/** The batch at `start` without any record, whatever those are: it keeps the batch's range, and its producer's sequence. */
+/**
+ * The batch at `start` without any record, whatever those are. It keeps the batch's range, its producer's sequence, and
+ * its max timestamp: by that retention judges how old it is.
+ */
 export function emptyBatch(bytes: Uint8Array, start = 0): Uint8Array {
   const batch = withPayload(bytes, start, new Uint8Array(0), Compression.none);
   batch[22] &= ~DELETE_HORIZON_BIT;
   writeInt64(batch, 27, NO_TIMESTAMP);
-  writeInt64(batch, 35, NO_TIMESTAMP);
   writeInt32(batch, 57, 0);
   sealCrc(batch);
   return batch;

@@ -41,8 +41,13 @@ export type Cleaned =
   | { readonly kind: "same"; readonly aborted: AbortedTransaction | null }
   /** These bytes take its place. */
   | { readonly kind: "changed"; readonly bytes: Uint8Array; readonly aborted: AbortedTransaction | null }
-  /** It goes; `stub` is to stay in its place where a batch must. */
-  | { readonly kind: "gone"; readonly stub: Uint8Array; readonly aborted: AbortedTransaction | null };
+  /** It goes; `stub`, maybe the batch itself, is to stay in its place where a batch must. */
+  | {
+    readonly kind: "gone";
+    readonly stub: Uint8Array;
+    readonly isSame: boolean;
+    readonly aborted: AbortedTransaction | null;
+  };
 
 /** Last offset of a producer's last data batch; −1 when only markers are known of it. */
 export interface LastOfProducer {
@@ -110,7 +115,7 @@ export class BatchCleaner {
     }
     if (horizonMs > nowMs) return this.#same(bytes, start, aborted);
     // Its stub is the marker itself: an aborted transaction that is told of needs it.
-    return { kind: "gone", stub: bytes.slice(start, start + sizeInBytes(bytes, start)), aborted };
+    return { kind: "gone", stub: bytes.slice(start, start + sizeInBytes(bytes, start)), isSame: true, aborted };
   }
 
   async #cleanData(bytes: Uint8Array, start: number): Promise<Cleaned> {
@@ -150,10 +155,9 @@ export class BatchCleaner {
   /** What is left of a batch of which no record stays. */
   #without(bytes: Uint8Array, start: number): Cleaned {
     const stub = emptyBatch(bytes, start);
-    if (!this.#isLastOfProducer(bytes, start)) return { kind: "gone", stub, aborted: null };
-    const isEmptyAlready = stub.byteLength === sizeInBytes(bytes, start) &&
-      stub.every((byte, i) => byte === bytes[start + i]);
-    return isEmptyAlready ? this.#same(bytes, start) : this.#changed(stub, null);
+    const isSame = stub.byteLength === sizeInBytes(bytes, start) && stub.every((byte, i) => byte === bytes[start + i]);
+    if (!this.#isLastOfProducer(bytes, start)) return { kind: "gone", stub, isSame, aborted: null };
+    return isSame ? this.#same(bytes, start) : this.#changed(stub, null);
   }
 
   #isLastOfProducer(bytes: Uint8Array, start: number): boolean {

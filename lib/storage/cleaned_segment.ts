@@ -83,7 +83,7 @@ class Output {
   readonly #buffer: Uint8Array;
   #buffered = 0;
   /** What stands for the last batch while that has gone. */
-  #stub: { readonly bytes: Uint8Array; readonly aborted: AbortedTransaction | null } | null = null;
+  #stub: Cleaned & { readonly kind: "gone" } | null = null;
 
   constructor(first: Segment, readonly file: FileHandle, private readonly options: WritingOptions) {
     this.indexes = SegmentIndexes.afresh(first);
@@ -92,12 +92,12 @@ class Output {
 
   /** Takes what became of the batch at `start`. */
   take(bytes: Uint8Array, start: number, cleaned: Cleaned): void {
+    if (this.#stub !== null) this.changed = true; // that batch is gone for good
+    this.#stub = null;
     if (cleaned.kind === "gone") {
-      this.#stub = { bytes: cleaned.stub, aborted: cleaned.aborted };
-      this.changed = true;
+      this.#stub = cleaned;
       return;
     }
-    this.#stub = null;
     if (cleaned.kind === "changed") {
       this.changed = true;
       this.#write(cleaned.bytes, 0, cleaned.aborted);
@@ -105,7 +105,10 @@ class Output {
   }
 
   end(): void {
-    if (this.#stub !== null) this.#write(this.#stub.bytes, 0, this.#stub.aborted);
+    if (this.#stub !== null) {
+      this.#write(this.#stub.stub, 0, this.#stub.aborted);
+      if (!this.#stub.isSame) this.changed = true;
+    }
     this.#flush();
     this.indexes.seal();
   }
