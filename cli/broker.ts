@@ -3,14 +3,15 @@
  * drained, what is acknowledged is durable, every partition is closed; the second ends the process at once.
  */
 
-import { Command, Option } from "@commander-js/extra-typings";
+import { Command } from "@commander-js/extra-typings";
 import type { RunningBroker } from "../lib/broker/start_broker.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLogger, errorText, type Logger } from "../lib/observability/logger.ts";
-import { resolveSettings, type StartSettings } from "./broker_settings.ts";
+import type { StartSettings } from "./broker_settings.ts";
 import type { CommandContext, EndWith } from "./command_context.ts";
-import { CommandFailure, exitCode, UsageError } from "./exit.ts";
-import { environmentName, type OwnName, ownNames } from "./setting_names.ts";
+import { CommandFailure, exitCode } from "./exit.ts";
+import { ownNames } from "./setting_names.ts";
+import { gatherSettings, withSettingOptions } from "./start_options.ts";
 import { version } from "./version.ts";
 
 /** The command, which tells `endWith` when the broker did not stop cleanly. */
@@ -18,13 +19,7 @@ export function brokerCommand(context: CommandContext, endWith: EndWith) {
   const command = new Command("broker")
     .description("Serve Kafka clients. Alone, one broker is a complete system.")
     .usage("[--data DIR] [--listen [NAME=]HOST:PORT]... [--set NAME=VALUE]...");
-  for (const own of ownNames) command.addOption(optionOf(own));
-  return command
-    .addOption(
-      new Option("--set <NAME=VALUE>", "any setting by Kafka's name, such as log.retention.ms=60000 (repeatable)")
-        .argParser(collect),
-    )
-    .option("--config <FILE>", "YAML file of settings (environment: KAAS_CONFIG)")
+  return withSettingOptions(command, ownNames)
     .addHelpText(
       "after",
       `
@@ -37,43 +32,6 @@ SIGTERM or SIGINT stops the broker cleanly, a second one at once.`,
       const clean = await serve(settings, context);
       if (!clean) endWith(exitCode.failure);
     });
-}
-
-function optionOf(own: OwnName): Option {
-  const words = [
-    own.repeatable ? `${own.doc} (repeatable)` : own.doc,
-    `(default: ${own.absent}; environment: ${environmentName(own.name)})`,
-  ];
-  return new Option(`--${own.name} <${own.form}>`, words.join(" ")).argParser(collect);
-}
-
-function collect(value: string, previous: unknown): string[] {
-  return [...(Array.isArray(previous) ? previous : []), value];
-}
-
-/** All settings from all places. @throws {UsageError} with everything that is wrong with them */
-async function gatherSettings(flags: Record<string, unknown>, context: CommandContext): Promise<StartSettings> {
-  const path = (flags.config as string | undefined) ?? (context.environment.KAAS_CONFIG || undefined);
-  const settings = resolveSettings({
-    flags: Object.fromEntries(ownNames.map(({ name }) => [name, flags[camelCase(name)] as string[] | undefined])),
-    set: (flags.set as string[] | undefined) ?? [],
-    environment: context.environment,
-    file: path === undefined ? null : { path, text: await readConfig(path, flags.config !== undefined, context) },
-  });
-  if ("problems" in settings) throw new UsageError(settings.problems);
-  return settings;
-}
-
-function camelCase(name: string): string {
-  return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
-}
-
-async function readConfig(path: string, byFlag: boolean, context: CommandContext): Promise<string> {
-  try {
-    return await context.readTextFile(path);
-  } catch (error) {
-    throw new UsageError([`${byFlag ? "--config" : "KAAS_CONFIG"}: cannot read ${path}: ${errorText(error)}`]);
-  }
 }
 
 /** Starts the broker and serves until it is told to stop. Resolves to whether it stopped cleanly. */

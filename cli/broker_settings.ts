@@ -10,7 +10,7 @@ import { BrokerConfig } from "../lib/broker/broker_config.ts";
 import { isBrokerSettingName } from "../lib/broker/config_definitions.ts";
 import { planListeners } from "../lib/broker/listener_plan.ts";
 import type { LogFormat, LogLevel } from "../lib/observability/logger.ts";
-import { type GivenSetting, type GivenSettings, readConfigFile } from "./config_file.ts";
+import type { GivenSetting, GivenSettings } from "./config_file.ts";
 import {
   environmentName,
   explainUnknown,
@@ -38,7 +38,8 @@ export interface SettingPlaces {
   /** Values of `--set`, each `NAME=VALUE`. */
   readonly set: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  readonly file: { readonly path: string; readonly text: string } | null;
+  /** What `readConfigFile` found in the configuration file; null where there is none. */
+  readonly file: GivenSettings | null;
 }
 
 /** Resolves to the settings, or to every problem found, each a sentence with its place. */
@@ -113,12 +114,11 @@ function environmentSettings(environment: Readonly<Record<string, string>>): Giv
   return { settings, problems };
 }
 
-function fileSettings(file: SettingPlaces["file"]): GivenSettings {
+function fileSettings(file: GivenSettings | null): GivenSettings {
   if (file === null) return { settings: [], problems: [] };
-  const { settings, problems } = readConfigFile(file.path, file.text);
   return {
-    problems,
-    settings: settings.map((setting) => {
+    problems: file.problems,
+    settings: file.settings.map((setting) => {
       const list = meaningOf(setting.name)?.own?.repeatable === true;
       return list ? { ...setting, values: setting.values.flatMap((value) => value.split(",")) } : setting;
     }),

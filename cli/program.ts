@@ -22,7 +22,7 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
     .description("A Kafka-compatible streaming broker that keeps its partitions on one volume.")
     .version(version, "-V, --version", "print the version")
     .addCommand(brokerCommand(context, (code) => outcome = code))
-    .addCommand(controllerCommand())
+    .addCommand(controllerCommand(context))
     .addCommand(adminCommand(context, (code) => outcome = code))
     .addHelpText("after", "\nExit codes: 0 done, 1 failed, 2 called wrongly.");
   for (const command of withDescendants(program)) {

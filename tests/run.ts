@@ -12,7 +12,7 @@
 
 /** Folders of suites, in the order they run: what fails fast comes first. */
 const groups = [
-  ["tests/unit", "tests/conformance", "tests/golden", "tests/simulation"],
+  ["tests/unit", "tests/conformance", "tests/golden", "tests/broker", "tests/simulation"],
   ["tests/binary"],
   ["tests/fuzz"],
   ["tests/clients"],

@@ -3,11 +3,12 @@
  */
 import type { Clock, Random } from "../clock.ts";
 import type { Disk } from "../disk/disk.ts";
-import type { GroupCoordinator } from "../groups/coordinator.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { BrokerConfig } from "./broker_config.ts";
+import type { Cluster } from "./cluster.ts";
 import type { ConfigStore } from "./config_store.ts";
 import type { FetchSessionCache } from "./fetch_session.ts";
+import type { GroupCoordination } from "./group_coordination.ts";
 import type { ListenerInfo } from "./handler.ts";
 import type { Partitions } from "./partitions.ts";
 import type { ProducerIds } from "./producer_ids.ts";
@@ -32,10 +33,11 @@ export interface Broker {
   readonly dataFolders: readonly string[];
   readonly logger: Logger;
   readonly tenure: Tenure;
+  readonly cluster: Cluster;
   readonly topics: Topics;
   readonly partitions: Partitions;
   readonly producerIds: ProducerIds;
-  readonly groups: GroupCoordinator;
+  readonly groups: GroupCoordination;
   readonly fetchSessions: FetchSessionCache;
   /** The listeners with the addresses that clients are told. */
   readonly listeners: readonly ListenerInfo[];

@@ -12,7 +12,7 @@ import type { PartitionLog } from "../storage/log.ts";
 import type { ReadOutcome } from "../storage/log_reader.ts";
 import type { Broker } from "./broker.ts";
 import type { FetchPartition } from "./fetch_session.ts";
-import { checkLeaderEpoch, currentLeader } from "./leader_hint.ts";
+import { absence, checkLeaderEpoch, currentLeader } from "./leader_hint.ts";
 import type { Partition } from "./partitions.ts";
 import { storedCodec } from "./prepare_batch.ts";
 import type { Topic } from "./topics.ts";
@@ -107,6 +107,10 @@ export function topicOf(
   return apiVersion >= TOPIC_IDS_SINCE ? broker.topics.getById(named.topicId) : broker.topics.get(named.topic);
 }
 
+function unknownTopic(apiVersion: number): ErrorCode {
+  return apiVersion >= TOPIC_IDS_SINCE ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+}
+
 function readPartition(
   broker: Broker,
   terms: FetchTerms,
@@ -114,12 +118,15 @@ function readPartition(
   bytesBefore: number,
 ): PartitionRead | Promise<PartitionRead> {
   const topic = topicOf(broker, terms.apiVersion, wanted);
-  if (topic === undefined) {
-    const byId = terms.apiVersion >= TOPIC_IDS_SINCE;
-    return refuse(wanted, null, byId ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
-  }
+  if (topic === undefined) return refuse(wanted, null, unknownTopic(terms.apiVersion));
   const partition = broker.partitions.get(topic.name, wanted.partition);
-  if (partition === undefined) return refuse(wanted, null, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  if (partition === undefined) {
+    const elsewhere = { topic: topic.name, index: wanted.partition, state: "closed" } as const;
+    return {
+      ...refuse(wanted, null, absence(broker, topic.name, wanted.partition)),
+      currentLeader: currentLeader(broker, elsewhere),
+    };
+  }
   const refusal = checkLeaderEpoch(partition, wanted.currentLeaderEpoch);
   if (refusal !== ErrorCode.NONE) return refuse(wanted, partition, refusal, broker);
   if (terms.apiVersion < ZSTD_SINCE && storedCodec(topic.settings) === Compression.zstd) {
@@ -140,7 +147,11 @@ function readLog(
   log: PartitionLog | ErrorCode,
   bytesBefore: number,
 ): PartitionRead | Promise<PartitionRead> {
-  if (typeof log === "number") return refuse(wanted, partition, log, broker);
+  if (typeof log === "number") {
+    // It may have been deleted while it was opened.
+    const isGone = topicOf(broker, terms.apiVersion, wanted) === undefined;
+    return isGone ? refuse(wanted, null, unknownTopic(terms.apiVersion)) : refuse(wanted, partition, log, broker);
+  }
   const diverging = divergingEpoch(log, wanted);
   if (diverging !== null) {
     return { ...refuse(wanted, partition, ErrorCode.NONE), ...offsetsOf(log), divergingEpoch: diverging };

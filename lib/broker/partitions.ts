@@ -3,8 +3,9 @@
  *
  * A partition's life here: *unopened* (only its name and epoch are known, no handle) → *opening* (takeover runs; requests
  * wait a moment, then get a retriable refusal) → *leading* → *stalled* (a write or fsync failed: reads go on, appends are
- * refused) or *closed* (relinquished or abandoned). A failed takeover is tried again at a later request, never given up.
- * Only this module calls the log's takeover, relinquish and abandon.
+ * refused, and the controller is asked for a new leader epoch, here or elsewhere) or *closed* (relinquished or abandoned).
+ * A failed takeover is tried again at a later request, never given up. Under a new epoch the partition is another object,
+ * which opens when the former one has closed. Only this module calls the log's takeover, relinquish and abandon.
  */
 import type { Clock } from "../clock.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
@@ -35,6 +36,10 @@ export interface PartitionsOptions {
   readonly resources?: StorageResources;
   /** The present log settings of a topic. */
   logConfigOf(topic: string): LogConfig;
+  /** Whether this broker's session is alive; without one it leads nothing. */
+  mayLead?(): boolean;
+  /** The partition cannot go on under its epoch. Told again from time to time, as long as somebody asks for it. */
+  onStalled?(partition: Partition): void;
 }
 
 /** One partition, led by this broker from `leaderEpoch` on. */
@@ -51,14 +56,12 @@ export class Partition {
     readonly topic: string,
     readonly index: number,
     readonly folder: string,
-    private epoch: number,
+    /** The epoch under which this broker leads the partition. */
+    readonly leaderEpoch: number,
     private readonly options: PartitionsOptions,
+    /** When whatever this process had open of the partition is closed. */
+    private readonly isFree: Promise<void>,
   ) {}
-
-  /** The epoch under which this broker leads the partition. */
-  get leaderEpoch(): number {
-    return this.epoch;
-  }
 
   get state(): PartitionState {
     if (this.#closed) return "closed";
@@ -77,13 +80,22 @@ export class Partition {
    * after it was closed, KAFKA_STORAGE_ERROR when it could not be opened.
    */
   log(): PartitionLog | ErrorCode | Promise<PartitionLog | ErrorCode> {
-    if (this.#closed) return ErrorCode.NOT_LEADER_OR_FOLLOWER;
-    if (this.#log !== null && !this.#mayHeal(this.#log)) return this.#log;
+    if (this.#closed || this.options.mayLead?.() === false) return ErrorCode.NOT_LEADER_OR_FOLLOWER;
+    if (this.#log !== null) {
+      if (this.#log.stalled !== null) this.#tellStalled();
+      return this.#log;
+    }
     if (this.#opening === null) {
       if (this.options.clock.monotonicMs() < this.#retryAtMs) return ErrorCode.KAFKA_STORAGE_ERROR;
       this.#opening = this.#open().finally(() => this.#opening = null);
     }
     return this.#patiently(this.#opening);
+  }
+
+  /** Opens the log if need be. Resolves when it is open, or could not be opened now. */
+  async opened(): Promise<void> {
+    await this.log();
+    await this.#opening;
   }
 
   watch(watcher: PartitionWatcher): void {
@@ -129,23 +141,21 @@ export class Partition {
    * A stall never heals under the same leader epoch. A takeover with the next epoch trusts nothing that was not synced, so
    * it is safe whatever the reason was; as long as the reason lasts, it fails or stalls again.
    */
-  #mayHeal(log: PartitionLog): boolean {
-    return log.stalled !== null && log.stalled.kind !== "superseded" &&
-      this.options.clock.monotonicMs() >= this.#retryAtMs;
+  #tellStalled(): void {
+    const nowMs = this.options.clock.monotonicMs();
+    if (nowMs < this.#retryAtMs) return;
+    this.#retryAtMs = nowMs + RETRY_AFTER_MS;
+    this.options.onStalled?.(this);
   }
 
   async #open(): Promise<PartitionLog | ErrorCode> {
     const { disk, clock, logger } = this.options;
     this.#retryAtMs = clock.monotonicMs() + RETRY_AFTER_MS;
     try {
-      if (this.#log !== null) {
-        const stalled = this.#log;
-        this.#log = null;
-        this.epoch++;
-        await stalled.abandon();
-      }
+      await this.isFree;
+      if (this.#closed) return ErrorCode.NOT_LEADER_OR_FOLLOWER;
       const log = await PartitionLog.takeOver(disk, this.folder, {
-        leaderEpoch: this.epoch,
+        leaderEpoch: this.leaderEpoch,
         config: this.options.logConfigOf(this.topic),
         clock,
         logger,
@@ -161,6 +171,7 @@ export class Partition {
     } catch (error) {
       if (!(error instanceof DiskError || error instanceof KafkaError)) throw error;
       logger.error("cannot open partition", { topic: this.topic, partition: this.index, error: String(error) });
+      this.options.onStalled?.(this);
       return ErrorCode.KAFKA_STORAGE_ERROR;
     }
   }
@@ -179,6 +190,8 @@ export class Partition {
 /** All partitions that this broker leads, by topic and index. */
 export class Partitions {
   readonly #topics = new Map<string, Map<number, Partition>>();
+  /** Partitions on their way out, by topic and index. */
+  readonly #closing = new Map<string, Promise<void>>();
 
   constructor(private readonly options: PartitionsOptions) {}
 
@@ -195,13 +208,41 @@ export class Partitions {
     for (const partitions of this.#topics.values()) yield* partitions.values();
   }
 
-  /** Starts leading a partition; nothing is opened yet. `folder` holds its segments. */
+  /**
+   * Starts leading a partition; nothing is opened yet. `folder` holds its segments. What this process led of it until now
+   * is closed without a write: `leaderEpoch` is a higher one.
+   */
   lead(topic: string, index: number, folder: string, leaderEpoch: number): Partition {
+    const isFree = this.drop(topic, index);
     let partitions = this.#topics.get(topic);
     if (partitions === undefined) this.#topics.set(topic, partitions = new Map());
-    const partition = new Partition(topic, index, folder, leaderEpoch, this.options);
+    const partition = new Partition(topic, index, folder, leaderEpoch, this.options, isFree);
     partitions.set(index, partition);
     return partition;
+  }
+
+  /**
+   * Another broker leads the partition from now on: every handle is closed, nothing is written. Resolves when that is
+   * done, and whatever of the partition was closing before.
+   */
+  drop(topic: string, index: number): Promise<void> {
+    const partitions = this.#topics.get(topic);
+    const partition = partitions?.get(index);
+    partitions?.delete(index);
+    if (partitions?.size === 0) this.#topics.delete(topic);
+    const key = `${topic}/${index}`;
+    const before = this.#closing.get(key);
+    if (partition === undefined) return before ?? Promise.resolve();
+    const closing = Promise.all([before, partition.abandon()]).then(() => {});
+    this.#closing.set(key, closing);
+    return closing.finally(() => {
+      if (this.#closing.get(key) === closing) this.#closing.delete(key);
+    });
+  }
+
+  /** Closes everything at once without a write: this broker leads nothing any more. */
+  async abandonAll(): Promise<void> {
+    await Promise.all([...this.all()].map(({ topic, index }) => this.drop(topic, index)));
   }
 
   /** Applies a topic's present settings to its open partitions. */
@@ -212,9 +253,7 @@ export class Partitions {
 
   /** Closes all partitions of a deleted topic; resolves when no handle on its files is left. */
   async abandonTopic(topic: string): Promise<void> {
-    const partitions = [...this.ofTopic(topic)];
-    this.#topics.delete(topic);
-    await Promise.all(partitions.map((partition) => partition.abandon()));
+    await Promise.all([...this.ofTopic(topic)].map(({ index }) => this.drop(topic, index)));
   }
 
   /** Relinquishes everything, one partition after the other; the failures are returned. */

@@ -3,6 +3,7 @@
  * converted from old formats, and recompressed where the topic asks for a codec of its own. On the usual path the batch
  * stays the producer's bytes.
  */
+import { ErrorCode } from "../errors.ts";
 import { Compression, compressionOf } from "../records/batch.ts";
 import { upConvert } from "../records/legacy.ts";
 import { recompressBatch } from "../records/rewrite.ts";
@@ -41,9 +42,15 @@ export function prepareBatch(
   const codec = storedCodec(topic.settings);
   if (codec === null || codec === compressionOf(outcome.batch)) return outcome;
   const recompressed = recompressBatch(outcome.batch, 0, codec);
-  return recompressed instanceof Uint8Array
-    ? { kind: "valid", batch: recompressed }
-    : refused(recompressed.errorCode, recompressed.message);
+  if (!(recompressed instanceof Uint8Array)) return refused(recompressed.errorCode, recompressed.message);
+  if (recompressed.length > rules.maxMessageBytes) {
+    return refused(
+      ErrorCode.MESSAGE_TOO_LARGE,
+      `The batch for ${rules.partition} takes ${recompressed.length} bytes in the topic's compression.type, ` +
+        `more than the ${rules.maxMessageBytes} that max.message.bytes allows`,
+    );
+  }
+  return { kind: "valid", batch: recompressed };
 }
 
 function rulesOf(

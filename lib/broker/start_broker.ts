@@ -1,16 +1,20 @@
 /**
- * A broker's life: taking the volume, leading everything on it, serving, and leaving in order.
+ * A broker's life: joining the cluster, serving, and leaving in order.
  *
- * Start: bind the listeners (a taken port is known before anything is written) → lease on the volume → settings and topics →
- * leadership of all partitions under raised epochs, durable → accept connections. No partition is opened before it is
- * used; groups are refused while their state is read. Stop: no new connections → groups are saved → running requests end →
- * the maintenance of logs ends → every partition is relinquished → the lease is given back.
+ * Start: bind the listeners (a taken port is known before anything is written) → a session on the volume → settings and
+ * topics → campaign for controller → act on the first assignment that knows the session → accept connections. No
+ * partition is opened before it is used, unless another broker led it; groups are refused while their state is read.
+ * Stop: where there are other brokers, they take over everything, one partition after the other, while this one serves
+ * the rest → no new connections → groups are saved → running requests end → the maintenance of logs ends → what is still
+ * led is relinquished → the leases are given back.
  */
-import { systemClock, systemRandom, type Timer } from "../clock.ts";
-import { VolumeLease } from "../cluster/volume_lease.ts";
+import { sleep, systemClock, systemRandom, type Timer } from "../clock.ts";
+import { parseAssignment } from "../cluster/assignment.ts";
+import { AssignmentFollower } from "../cluster/assignment_follower.ts";
+import type { Controller } from "../cluster/controller.ts";
 import { readJson, replaceJson } from "../disk/atomic_replace.ts";
-import type { Disk } from "../disk/disk.ts";
-import { lockForLife, type MachineIdentity, machineIdentity, sameBoot } from "../disk/machine.ts";
+import { type Disk, DiskError } from "../disk/disk.ts";
+import { type MachineIdentity, machineIdentity } from "../disk/machine.ts";
 import { realDisk } from "../disk/real_disk.ts";
 import { errorText, type Logger } from "../observability/logger.ts";
 import { defaultLogConfig } from "../storage/log_config.ts";
@@ -18,6 +22,7 @@ import { createResources } from "../storage/resources.ts";
 import { FolderTopicStore } from "../storage/topic_store.ts";
 import type { Broker } from "./broker.ts";
 import type { BrokerConfig } from "./broker_config.ts";
+import { VolumeCluster } from "./cluster.ts";
 import { isBrokerSettingName } from "./config_definitions.ts";
 import { unservedSettings } from "./config_definitions_unserved.ts";
 import { ConfigStore } from "./config_store.ts";
@@ -25,24 +30,30 @@ import { connectionServices } from "./connection.ts";
 import { connectionLimitsOf, ConnectionRegistry } from "./connection_registry.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { FetchSessionCache } from "./fetch_session.ts";
-import { coordinateGroups } from "./group_coordination.ts";
+import { GroupCoordination } from "./group_coordination.ts";
 import { handlersOf } from "./handlers/table.ts";
 import { Leadership } from "./leadership.ts";
 import { LogMaintenance } from "./log_maintenance.ts";
 import { BrokerListener, type ListenerAddress } from "./listener.ts";
 import { planListeners } from "./listener_plan.ts";
+import { brokersFolder, Membership } from "./membership.ts";
 import { Partitions } from "./partitions.ts";
 import { ProducerIds } from "./producer_ids.ts";
 import { logConfigOf } from "./topic_log_config.ts";
 import { Topics } from "./topics.ts";
+import { volumeController, type VolumeView, watchBrokers, watchControllers } from "./volume_controller.ts";
 import * as z from "zod";
 
 /** How long running requests may take to end when the broker stops. */
 const FINISH_MS = 5000;
-/** How long to wait for the lock that a dying predecessor may still hold. */
-const LOCK_PATIENCE_MS = 100;
 /** Time between two sweeps for what deleted topics left behind. */
 const SWEEP_INTERVAL_MS = 300_000;
+/** How long a start waits, in sessions, for an assignment; then it serves what it can. */
+const PATIENT_SESSIONS = 3;
+/** Time between two looks at who is alive. */
+const LOOK_INTERVAL_MS = 250;
+/** How long a broker that leaves waits for the others to take over. */
+const DRAIN_MS = 60_000;
 
 /** A broker that serves. */
 export interface RunningBroker {
@@ -59,7 +70,7 @@ export interface RunningBroker {
 
 /**
  * Starts a broker and serves.
- * @throws {VolumeInUseError} when another broker serves the volume
+ * @throws {NodeIdInUseError} when another broker has the node id that was asked for
  * @throws {DiskError} when the volume cannot be used
  * @throws {Error} when a listener cannot be bound or the settings do not fit together
  */
@@ -67,7 +78,7 @@ export async function startBroker(config: BrokerConfig, logger: Logger): Promise
   const machine = machineIdentity();
   const listeners = bindListeners(config, machine.host);
   try {
-    return await takeVolumeAndServe(config, logger, machine, listeners);
+    return await joinAndServe(config, logger, machine, listeners);
   } catch (error) {
     for (const listener of listeners) listener.close();
     throw error;
@@ -96,7 +107,7 @@ function bind(address: ListenerAddress, backlog: number): BrokerListener {
   }
 }
 
-async function takeVolumeAndServe(
+async function joinAndServe(
   config: BrokerConfig,
   logger: Logger,
   machine: MachineIdentity,
@@ -106,31 +117,42 @@ async function takeVolumeAndServe(
   warnOfUnserved(config, logger);
   const [dataFolder] = config.get("log.dirs") ?? config.get("log.dir");
   const clusterFolder = `${dataFolder}/__cluster`;
-  const nodeId = nodeIdOf(config, machine.host);
-  await disk.makeFolder(clusterFolder);
+  await disk.makeFolder(brokersFolder(dataFolder));
+  await disk.syncFolder(clusterFolder);
   await disk.syncFolder(dataFolder);
-  const locked = await lockForLife(`${clusterFolder}/broker.lock`, LOCK_PATIENCE_MS);
-  const superseded = Promise.withResolvers<string>();
-  const lease = await VolumeLease.acquire({
+  const durationMs = config.get("broker.session.timeout.ms");
+  const membership = await Membership.join({
     disk,
     clock,
-    folder: clusterFolder,
-    holder: `kaas-${nodeId}`,
-    incarnation: random.uuid(),
-    process: {
-      ...machine,
-      address: listeners.map(({ info }) => `${info.advertisedHost}:${info.advertisedPort}`).join(),
-    },
-    durationMs: config.get("broker.session.timeout.ms"),
-    holderIsGone: ({ process }) => locked && sameBoot(machine, process),
-    onLost: (taken) => superseded.resolve(`the volume was taken by ${taken?.holder ?? "an unknown broker"}`),
+    logger,
+    dataFolder,
+    machine,
+    nodeId: config.get("node.id"),
+    preferredNodeId: ordinalOf(machine.host),
+    rack: config.get("broker.rack"),
+    listeners: listeners.map(({ info }) => ({
+      name: info.name,
+      host: info.advertisedHost,
+      port: info.advertisedPort,
+    })),
+    durationMs,
+    newIncarnation: () => random.uuid(),
   });
-  const [clusterId, configStore] = await Promise.all([
+  const { nodeId } = membership;
+  const view: VolumeView = { disk, clock, dataFolder, machine, nodeId };
+  const [clusterId, configStore, before] = await Promise.all([
     clusterIdOf(disk, clusterFolder, random.uuid()),
     ConfigStore.load({ disk, folder: `${clusterFolder}/configs`, nodeId, config, logger }),
+    readJson(disk, `${clusterFolder}/assignment.json`, parseAssignment).catch(() => null),
   ]);
   const store = new FolderTopicStore({ disk, clock, dataFolder, random, logger });
-  const topics = await Topics.load({ store, config, random, logger });
+  const topics: Topics = await Topics.load({
+    store,
+    config,
+    random,
+    logger,
+    closedEverywhere: (topic) => leadership.closedEverywhere(topic),
+  });
   const logSettings = (name: string) => {
     const topic = topics.get(name);
     return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
@@ -141,29 +163,61 @@ async function takeVolumeAndServe(
     logger,
     resources: createResources(),
     logConfigOf: logSettings,
+    mayLead: () => membership.isValid(),
+    onStalled: (partition) => leadership.stalled(partition),
   });
-  const leadership = await Leadership.assume({
-    disk,
-    clock,
-    logger,
-    dataFolder,
-    clusterFolder,
-    brokerName: `kaas-${nodeId}`,
-    controllerEpoch: lease.epoch,
-    topics,
-    partitions,
-  });
-  const groups = await coordinateGroups({
+  const groups = new GroupCoordination({
     disk,
     clock,
     random,
     logger,
     config,
     topics,
-    clusterFolder,
-    epoch: lease.epoch,
-    tenure: lease,
+    tenure: membership,
+    folderOf: (shard) => `${clusterFolder}/groups/${shard}`,
   });
+  const brokers = watchBrokers(view);
+  const leadership: Leadership = new Leadership({
+    logger,
+    clock,
+    membership,
+    brokers,
+    topics,
+    partitions,
+    coordinators: {
+      lead: (_kind, shard, epoch) => groups.lead(shard, epoch),
+      resign: (_kind, shard) => groups.resign(shard),
+    },
+    folderOf: (topic, partition) => `${dataFolder}/${topic}/${partition}`,
+    pokeController: () => controller.poke(),
+  }, before);
+  const follower: AssignmentFollower = new AssignmentFollower({
+    disk,
+    clock,
+    folder: clusterFolder,
+    onAssignment: (assignment) => leadership.apply(assignment),
+    onProblem: (problem, error) => logger.error(problem, { error: errorText(error) }),
+  });
+  const controllers = watchControllers(view);
+  const controller: Controller = volumeController({
+    ...view,
+    random,
+    logger,
+    holder: membership.name,
+    address: listeners.map(({ info }) => `${info.advertisedHost}:${info.advertisedPort}`).join(),
+    durationMs,
+    brokers,
+    topics,
+    remembered: () => follower.latest,
+    // A process that does nothing else is the better controller.
+    shouldYield: () => controllers.sightings().some(({ alive }) => alive),
+    onAssigned: () => void follower.lookAgain(),
+  });
+  await brokers.observe();
+  await controllers.observe();
+  controller.start();
+  await follower.start();
+  await Promise.race([leadership.ready, sleep(clock, PATIENT_SESSIONS * durationMs)]);
   const broker: Broker = {
     nodeId,
     clusterId,
@@ -174,7 +228,8 @@ async function takeVolumeAndServe(
     disk,
     dataFolders: [dataFolder],
     logger,
-    tenure: lease,
+    tenure: membership,
+    cluster: new VolumeCluster(nodeId, brokers, leadership),
     topics,
     partitions,
     producerIds: new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId),
@@ -198,28 +253,37 @@ async function takeVolumeAndServe(
     logger,
     config,
     partitions,
-    tenure: lease,
+    tenure: membership,
     logConfigOf: logSettings,
   });
   maintenance.start();
   const stopSweeping = every(SWEEP_INTERVAL_MS, () => store.sweep());
+  const stopLooking = every(LOOK_INTERVAL_MS, async () => {
+    await Promise.all([brokers.observe(), controllers.observe()]).catch((error) => {
+      if (!(error instanceof DiskError)) throw error;
+    });
+  });
 
   return {
     nodeId,
     listeners: listeners.map(({ info, hostname, port }) => ({ name: info.name, host: hostname, port })),
     topicCount: topics.size,
-    partitionCount: [...partitions.all()].length,
-    superseded: superseded.promise,
+    partitionCount: [...topics.all()].reduce((count, { partitionCount }) => count + partitionCount, 0),
+    superseded: membership.superseded,
     async stop() {
       stopSweeping();
+      await handOver();
       for (const listener of listeners) listener.close();
       await groups.stop();
       await registry.finish(FINISH_MS);
       await maintenance.stop();
+      await controller.stop();
+      await follower.stop();
+      await leadership.stop();
+      stopLooking();
       const failures = await partitions.relinquishAll();
-      await leadership.settle();
       await store.settled();
-      await lease.release();
+      await membership.leave();
       if (failures.length > 0) {
         const list = failures.map(({ partition: { topic, index }, error }) => `${topic}/${index}: ${errorText(error)}`);
         throw new Error(`partitions not relinquished: ${list.join("; ")}`);
@@ -227,11 +291,36 @@ async function takeVolumeAndServe(
     },
   };
 
+  /** Lets the other brokers take everything over, if there are any. */
+  async function handOver(): Promise<void> {
+    const total = leadership.dutyCount;
+    const others = brokers.sightings().filter(({ record, alive }) =>
+      alive && !record.draining && record.nodeId !== nodeId
+    );
+    if (others.length === 0 || total === 0 || !membership.isValid()) return;
+    logger.info("draining", { partitions: total, to: others.map(({ record }) => record.holder).join(",") });
+    const deadline = clock.monotonicMs() + DRAIN_MS;
+    await membership.drain(true);
+    controller.poke();
+    while (leadership.dutyCount > 0 && membership.isValid() && clock.monotonicMs() < deadline) {
+      await Promise.race([leadership.nextChange(), sleep(clock, 250)]);
+    }
+    const left = leadership.dutyCount;
+    if (left === 0) logger.info("drained", { partitions: total });
+    else logger.warn("not drained: what is left is closed here and taken over later", { partitions: left, of: total });
+  }
+
   function every(intervalMs: number, run: () => Promise<void>): () => void {
     let timer: Timer;
-    const schedule = () => timer = clock.schedule(intervalMs, () => void run().finally(schedule));
+    let stopped = false;
+    const schedule = () => {
+      if (!stopped) timer = clock.schedule(intervalMs, () => void run().finally(schedule));
+    };
     schedule();
-    return () => timer.cancel();
+    return () => {
+      stopped = true;
+      timer.cancel();
+    };
   }
 }
 
@@ -243,10 +332,10 @@ function warnOfUnserved(config: BrokerConfig, logger: Logger): void {
   }
 }
 
-/** `node.id`, or the number at the end of the host's name (`kaas-2`), or 0. */
-function nodeIdOf(config: BrokerConfig, hostname: string): number {
+/** The number at the end of a host's name, as members of a StatefulSet have it (`kaas-2`); null if there is none. */
+function ordinalOf(hostname: string): number | null {
   const ordinal = /-(\d{1,4})$/.exec(hostname);
-  return config.get("node.id") ?? (ordinal === null ? 0 : Number(ordinal[1]));
+  return ordinal === null ? null : Number(ordinal[1]);
 }
 
 const clusterSchema = z.looseObject({ clusterId: z.string().min(1) });

@@ -10,17 +10,17 @@ import { type ClusterFacts, planTopic, type TopicWish } from "./topic_plan.ts";
 import type { Topic } from "./topics.ts";
 
 /** What the checks of new topics and partitions need to know of this cluster. */
-export function clusterFacts(broker: Pick<Broker, "topics" | "config" | "nodeId">): ClusterFacts {
+export function clusterFacts(broker: Pick<Broker, "cluster" | "config" | "topics">): ClusterFacts {
   return {
     namesLike: (key) => broker.topics.namesLike(key),
-    brokerIds: [broker.nodeId],
+    brokerIds: broker.cluster.nodeIds(),
     config: broker.config,
   };
 }
 
 /** Creates the topic or says why not. Resolves when it is durable and led. */
 export function createTopic(
-  broker: Pick<Broker, "topics" | "config" | "nodeId">,
+  broker: Pick<Broker, "cluster" | "config" | "topics">,
   wish: TopicWish,
 ): Promise<Topic | Refusal> {
   return broker.topics.create(wish.name, () => planTopic(wish, clusterFacts(broker)));
@@ -28,7 +28,7 @@ export function createTopic(
 
 /** The topic of this name, created with the broker's defaults if there is none. */
 export async function getOrCreateTopic(
-  broker: Pick<Broker, "topics" | "config" | "nodeId">,
+  broker: Pick<Broker, "cluster" | "config" | "topics">,
   name: string,
 ): Promise<Topic | Refusal> {
   const wish = { name, numPartitions: -1, replicationFactor: -1, assignments: [], configs: [] };

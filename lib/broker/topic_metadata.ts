@@ -19,11 +19,10 @@ export interface BrokerAddress {
 
 /** The live brokers, by the addresses of the listener that was asked. */
 export function brokerAddresses(
-  broker: Pick<Broker, "nodeId" | "config">,
+  { cluster }: Pick<Broker, "cluster">,
   { listener }: Pick<RequestContext, "listener">,
 ): BrokerAddress[] {
-  const { advertisedHost: host, advertisedPort: port } = listener;
-  return [{ nodeId: broker.nodeId, host, port, rack: broker.config.get("broker.rack") }];
+  return cluster.addresses(listener.name);
 }
 
 /** A partition's place. `leaderId` is -1 only together with an error. */
@@ -38,27 +37,28 @@ export interface PartitionPlace {
 
 /** Where partition `index` of `topic` is. Its one replica is its leader. */
 export function placeOf(
-  broker: Pick<Broker, "nodeId" | "partitions">,
+  { cluster, nodeId }: Pick<Broker, "cluster" | "nodeId">,
   topic: Pick<Topic, "name">,
   index: number,
 ): PartitionPlace {
-  const led = broker.partitions.get(topic.name, index);
-  if (led === undefined) {
+  const place = cluster.placeOf(topic.name, index);
+  if (place !== null && cluster.isAlive(place.nodeId)) {
     return {
-      errorCode: ErrorCode.LEADER_NOT_AVAILABLE,
-      leaderId: -1,
-      leaderEpoch: -1,
-      replicaNodes: [broker.nodeId],
-      isrNodes: [],
-      offlineReplicas: [broker.nodeId],
+      errorCode: ErrorCode.NONE,
+      leaderId: place.nodeId,
+      leaderEpoch: place.leaderEpoch,
+      replicaNodes: [place.nodeId],
+      isrNodes: [place.nodeId],
+      offlineReplicas: [],
     };
   }
+  const replica = place?.nodeId ?? nodeId;
   return {
-    errorCode: ErrorCode.NONE,
-    leaderId: broker.nodeId,
-    leaderEpoch: led.leaderEpoch,
-    replicaNodes: [broker.nodeId],
-    isrNodes: [broker.nodeId],
-    offlineReplicas: [],
+    errorCode: ErrorCode.LEADER_NOT_AVAILABLE,
+    leaderId: -1,
+    leaderEpoch: -1,
+    replicaNodes: [replica],
+    isrNodes: [],
+    offlineReplicas: [replica],
   };
 }

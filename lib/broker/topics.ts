@@ -15,7 +15,7 @@ import type { Random } from "../clock.ts";
 import { DiskError } from "../disk/disk.ts";
 import { ErrorCode } from "../errors.ts";
 import type { Logger } from "../observability/logger.ts";
-import type { FolderTopicStore, StoredTopic } from "../storage/topic_store.ts";
+import type { FolderTopicStore, StoredTopic, TopicIdentity } from "../storage/topic_store.ts";
 import type { BrokerConfig } from "./broker_config.ts";
 import { brokerSynonyms, type TopicSettingValues } from "./config_definitions_topic.ts";
 import { type Refusal, refuse } from "./refusal.ts";
@@ -26,7 +26,7 @@ import { MAX_PARTITIONS_PER_REQUEST, type TopicPlan } from "./topic_plan.ts";
 /** Where topics are kept. Each method resolves when its change is durable. @throws {DiskError} */
 export type TopicStore = Pick<
   FolderTopicStore,
-  "addPartitions" | "createTopic" | "deleteTopic" | "scan" | "writeConfig"
+  "addPartitions" | "createTopic" | "deleteTopic" | "readTopic" | "scan" | "writeConfig"
 >;
 
 /** One topic, as it is at a moment. */
@@ -50,6 +50,8 @@ export interface TopicListener {
   topicDeleted?(topic: Topic): void | Promise<void>;
   /** The values in effect may have changed. */
   topicConfigured?(topic: Topic): void;
+  /** The topic's own settings were changed here. */
+  topicAltered?(topic: Topic): void;
 }
 
 export interface TopicsOptions {
@@ -57,6 +59,8 @@ export interface TopicsOptions {
   readonly config: BrokerConfig;
   readonly random: Random;
   readonly logger: Logger;
+  /** Resolves when no process has a file of a deleted topic open any more; the files are removed then. */
+  closedEverywhere?(topic: TopicIdentity): Promise<void>;
 }
 
 /** See the file's head. */
@@ -83,16 +87,55 @@ export class Topics {
   /** The registry of all topics on the volume. @throws {DiskError} */
   static async load(options: TopicsOptions): Promise<Topics> {
     const topics = new Topics(options);
-    for (const stored of await options.store.scan()) {
-      const { overrides, foreign } = overridesFromJson(stored.config);
-      const unknown = Object.keys(foreign);
-      if (unknown.length > 0) {
-        options.logger.warn("topic settings without effect", { topic: stored.name, keys: unknown.join(", ") });
-        topics.#foreignConfig.set(stored.topicId, foreign);
-      }
-      topics.#put(topics.#picture(stored, await topics.#partitionsWithoutGap(stored), overrides));
-    }
+    for (const stored of await options.store.scan()) topics.#put(await topics.#pictureOf(stored));
     return topics;
+  }
+
+  async #pictureOf(stored: StoredTopic): Promise<Topic> {
+    const { overrides, foreign } = overridesFromJson(stored.config);
+    const unknown = Object.keys(foreign);
+    if (unknown.length > 0 && !this.#foreignConfig.has(stored.topicId)) {
+      this.#options.logger.warn("topic settings without effect", { topic: stored.name, keys: unknown.join(", ") });
+    }
+    this.#foreignConfig.set(stored.topicId, foreign);
+    return this.#picture(stored, await this.#partitionsWithoutGap(stored), overrides);
+  }
+
+  /**
+   * Looks at a topic on the volume: another broker may have made, changed or deleted it. What this broker is changing
+   * itself is left alone. @throws {DiskError}
+   */
+  async reload(name: string): Promise<void> {
+    const key = collisionKey(name);
+    if (this.#busy.has(key)) return;
+    const reloading = this.#reload(name);
+    const settled = reloading.then(() => {}, () => {});
+    this.#busy.set(key, settled);
+    try {
+      await reloading;
+    } finally {
+      if (this.#busy.get(key) === settled) this.#busy.delete(key);
+    }
+  }
+
+  async #reload(name: string): Promise<void> {
+    const stored = await this.#options.store.readTopic(name);
+    const present = this.#byName.get(name);
+    if (present !== undefined && present.topicId !== stored?.topicId) {
+      this.#take(present);
+      await this.#tell((listener) => listener.topicDeleted?.(present));
+    }
+    if (stored === null) return;
+    const picture = await this.#pictureOf(stored);
+    this.#put(picture);
+    for (const listener of this.#listeners) listener.topicConfigured?.(picture);
+  }
+
+  /** Looks at all topics on the volume, as {@link reload} does. @throws {DiskError} */
+  async reloadAll(): Promise<void> {
+    const stored = await this.#options.store.scan();
+    const names = new Set([...this.#byName.keys(), ...stored.map(({ name }) => name)]);
+    for (const name of names) await this.reload(name);
   }
 
   /**
@@ -209,7 +252,10 @@ export class Topics {
       await this.#options.store.writeConfig(present, { ...foreign, ...overridesToJson(overrides) });
       const configured = this.#picture(present, present.partitionCount, overrides);
       this.#put(configured);
-      for (const listener of this.#listeners) listener.topicConfigured?.(configured);
+      for (const listener of this.#listeners) {
+        listener.topicConfigured?.(configured);
+        listener.topicAltered?.(configured);
+      }
       return configured;
     });
   }
@@ -217,7 +263,7 @@ export class Topics {
   async #remove(topic: Topic | undefined): Promise<void> {
     if (topic === undefined) return;
     this.#undeleted.set(topic.name, topic);
-    await this.#options.store.deleteTopic(topic);
+    await this.#options.store.deleteTopic(topic, () => this.#options.closedEverywhere?.(topic) ?? Promise.resolve());
     this.#undeleted.delete(topic.name);
   }
 

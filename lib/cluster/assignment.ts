@@ -1,8 +1,6 @@
 /**
- * Who leads which partition, as `DATA/__cluster/assignment.json` says it: pure functions over one immutable value.
- *
- * Invariants: a partition's leader epoch only rises; a partition that is on the volume but not in the file (a lost or
- * older file) gets an epoch above the highest one in its segment names, so that a fresh segment always fences.
+ * Who leads which partition, as `DATA/__cluster/assignment.json` says it. One writer: the controller; a file whose
+ * controller epoch is not that of the controller's lease was written by a deposed one and is not obeyed.
  */
 import * as z from "zod";
 
@@ -12,6 +10,10 @@ const partitionSchema = z.looseObject({
   broker: z.string(),
   epoch: z.int().nonnegative(),
   role: z.string(),
+  /** Whom the partition goes to as soon as `broker` has closed it. */
+  moveTo: z.string().optional(),
+  /** Whom somebody chose for it by hand: it goes back there whenever it can. */
+  preferred: z.string().optional(),
 });
 
 const assignmentSchema = z.looseObject({
@@ -19,8 +21,20 @@ const assignmentSchema = z.looseObject({
   assignmentVersion: z.int().nonnegative(),
   generatedAt: z.string(),
   controller: z.string(),
-  brokers: z.array(z.looseObject({ id: z.string(), health: z.string(), lastSeen: z.string() })),
+  brokers: z.array(z.looseObject({
+    id: z.string(),
+    health: z.string(),
+    lastSeen: z.string(),
+    /** The session that the broker leads in: the epoch of its lease. */
+    tenure: z.int().optional(),
+    /** How many of its changes of topics are accounted for here. */
+    changes: z.int().optional(),
+  })),
   partitions: z.array(partitionSchema),
+  /** The topics that `partitions` are of, and how often each was changed. */
+  topics: z.array(z.looseObject({ name: z.string(), topicId: z.string(), revision: z.int() })).optional(),
+  /** Shards of the coordinators' state; `topic` is the kind of coordinator. */
+  coordinators: z.array(partitionSchema).optional(),
 });
 
 /** One partition's leader. `epoch` is the leader epoch. */
@@ -34,39 +48,7 @@ export function parseAssignment(json: unknown): Assignment {
   return assignmentSchema.parse(json);
 }
 
-/** A partition as found on the volume; `epochOnDisk` is the highest epoch in its segment names, -1 for none. */
-export interface PartitionOnVolume {
-  readonly topic: string;
-  readonly partition: number;
-  readonly epochOnDisk: number;
-}
-
-/**
- * The assignment of a broker that starts alone on a volume: it leads every partition found there, each with an epoch
- * above both the previous assignment's and the one on disk. Partitions that are no longer on the volume are dropped.
- */
-export function assignAllTo(
-  broker: string,
-  found: readonly PartitionOnVolume[],
-  previous: Assignment | null,
-  now: { readonly wallMs: number; readonly controllerEpoch: number },
-): Assignment {
-  const epochs = new Map<string, number>();
-  for (const p of previous?.partitions ?? []) epochs.set(`${p.topic}/${p.partition}`, p.epoch);
-  const time = new Date(now.wallMs).toISOString();
-  return {
-    ...previous,
-    controllerEpoch: now.controllerEpoch,
-    assignmentVersion: (previous?.assignmentVersion ?? 0) + 1,
-    generatedAt: time,
-    controller: broker,
-    brokers: [{ id: broker, health: "alive", lastSeen: time }],
-    partitions: found.map(({ topic, partition, epochOnDisk }) => ({
-      topic,
-      partition,
-      broker,
-      epoch: Math.max(epochs.get(`${topic}/${partition}`) ?? -1, epochOnDisk) + 1,
-      role: "leader",
-    })),
-  };
+/** The key of a partition among others. */
+export function partitionKey({ topic, partition }: { readonly topic: string; readonly partition: number }): string {
+  return `${topic}/${partition}`;
 }

@@ -4,6 +4,9 @@
  * rests on it, since a network volume may not carry locks from one machine to another.
  */
 
+/** A lock that nobody has is had within this time. */
+const LOOK_PATIENCE_MS = 20;
+
 /** Two processes with equal `host` and `bootMs` within {@link sameBoot}'s slack run on one kernel. */
 export interface MachineIdentity {
   readonly host: string;
@@ -37,6 +40,33 @@ export async function lockForLife(path: string, waitMs: number): Promise<boolean
   else void locking.then(() => file.close());
   return isLocked;
 }
+
+/**
+ * Whether no process on this machine has the lock that {@link lockForLife} takes. A missing file counts as not known.
+ * While one has it, a single thread waits for it, however often that is asked.
+ */
+export async function isLockFree(path: string): Promise<boolean> {
+  if (awaited.has(path)) return false;
+  let file: Deno.FsFile;
+  try {
+    file = await Deno.open(path, { read: true, write: true });
+  } catch {
+    return false;
+  }
+  awaited.add(path);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const waiting = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), LOOK_PATIENCE_MS));
+  const locking = file.lock(true).then(() => true, () => false).finally(() => {
+    awaited.delete(path);
+    file.close();
+  });
+  const isFree = await Promise.race([locking, waiting]);
+  clearTimeout(timer);
+  return isFree;
+}
+
+/** Files whose lock is being waited for. */
+const awaited = new Set<string>();
 
 /** Held so that no collector closes them: closing a descriptor gives its lock back. */
 const locked: Deno.FsFile[] = [];

@@ -39,6 +39,8 @@ export interface GroupSettings {
 
 export interface CoordinatorOptions {
   readonly journal: JournalOptions;
+  /** Resolves when the journal's folder is there and nobody else in this process uses it. */
+  readonly ready?: Promise<void>;
   readonly clock: Clock;
   readonly random: Random;
   settings(): GroupSettings;
@@ -101,7 +103,7 @@ const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /** See the file's head. */
 export class GroupCoordinator {
-  readonly #options: CoordinatorOptions;
+  readonly #options: Omit<CoordinatorOptions, "journal">;
   readonly #groups = new Map<string, Kept>();
   #journal: Journal | null = null;
   #refusal: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS;
@@ -110,9 +112,18 @@ export class GroupCoordinator {
   readonly loaded: Promise<void>;
 
   /** Begins to read the state. */
-  constructor(options: CoordinatorOptions) {
+  constructor(options: CoordinatorOptions);
+  /** Without a journal it keeps nothing: every request is refused with NOT_COORDINATOR. */
+  constructor(options: Omit<CoordinatorOptions, "journal">);
+  constructor(options: Omit<CoordinatorOptions, "journal"> & Partial<CoordinatorOptions>) {
     this.#options = options;
-    this.loaded = this.#load();
+    if (options.journal === undefined) this.#refusal = ErrorCode.NOT_COORDINATOR;
+    this.loaded = options.journal === undefined ? Promise.resolve() : this.#load(options.journal);
+  }
+
+  /** A coordinator of nothing: every request is refused with NOT_COORDINATOR. */
+  static absent(options: Omit<CoordinatorOptions, "journal">): GroupCoordinator {
+    return new GroupCoordinator(options);
   }
 
   /** NONE when requests are served. */
@@ -281,9 +292,10 @@ export class GroupCoordinator {
     return groupId === "" ? ErrorCode.INVALID_GROUP_ID : this.availability;
   }
 
-  async #load(): Promise<void> {
+  async #load(options: JournalOptions): Promise<void> {
     try {
-      const journal = await Journal.open(this.#options.journal);
+      await this.#options.ready;
+      const journal = await Journal.open(options);
       const nowMs = this.#options.clock.monotonicMs();
       for (const entry of journal.entries()) {
         const stored = this.#read(entry);

@@ -329,6 +329,8 @@ export class LogReader {
     if (state.phase === "closed") return refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER);
     // The segment was removed while it was being read.
     if (request.offset < state.logStartOffset) return refuse(ErrorCode.OFFSET_OUT_OF_RANGE);
+    // Its leader before was still removing what it had merged: the next takeover sees where the records are now.
+    if (error.kind === "not-found") state.stall("io", "a segment is gone", error);
     state.logger.warn("read failed", { folder: state.folder, offset: request.offset, error: String(error) });
     return refuse(ErrorCode.KAFKA_STORAGE_ERROR);
   }

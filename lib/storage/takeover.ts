@@ -94,7 +94,7 @@ export async function takeOver(takeover: Takeover): Promise<{ parts: LogParts; r
     const active = await activeSegment(takeover, kept, extent); // step 3
     opened.push(active);
     extent = await withRaisedStart(takeover, extent);
-    if (takeover.config.compacts) await fenceCompaction(takeover, kept, extent);
+    if (takeover.config.compacts) await fenceCompaction(takeover, kept, found, extent);
     const raised: Manifest = {
       epoch: leaderEpoch,
       highWatermark: extent.logEndOffset,
@@ -307,18 +307,23 @@ async function withRaisedStart({ disk, folder, leaderEpoch }: Takeover, extent: 
 async function fenceCompaction(
   { disk, folder }: Takeover,
   kept: readonly Segment[],
+  found: PartitionState,
   { logStartOffset }: LogExtent,
 ): Promise<void> {
   const unlooked: string[] = [];
   for (const { name } of await disk.list(folder)) {
     if (isTemporaryName(name) && name.includes(".log.")) await removeFile(disk, `${folder}/${name}`, unlooked);
   }
-  const { state } = await readPartitionFolder(disk, folder);
-  const sizes = new Map(state.segments.map(({ stem, logBytes }) => [`${folder}/${stem}.log`, logBytes]));
-  for (const segment of kept) {
-    const bytes = sizes.get(segment.logPath);
+  const sizesOf = ({ segments }: PartitionState) =>
+    new Map(segments.map(({ stem, logBytes }) => [`${folder}/${stem}.log`, logBytes]));
+  const before = sizesOf(found);
+  const after = sizesOf((await readPartitionFolder(disk, folder)).state);
+  for (const [i, segment] of kept.entries()) {
     if (segment.endOffset <= logStartOffset) continue;
-    if (bytes === undefined || bytes < segment.sizeBytes) throw new DiskError("stale", "take over", segment.logPath);
+    const bytes = after.get(segment.logPath);
+    // The last one may have been cut here, or written to by the leader before.
+    const isSame = bytes === before.get(segment.logPath) || bytes === segment.sizeBytes || i === kept.length - 1;
+    if (bytes === undefined || !isSame) throw new DiskError("stale", "take over", segment.logPath);
   }
 }
 

@@ -126,14 +126,14 @@ export class FolderTopicStore {
   }
 
   /**
-   * Frees a topic's name, and removes its files behind that; no handle on them may be open. A topic that is not there any
-   * more is fine.
+   * Frees a topic's name, and removes its files behind that, as soon as `isClosed` resolves: no handle on them is open
+   * then. A topic that is not there any more is fine.
    *
    * 1. Rename into `.deleted` — a crash leaves the topic, or something that only waits for its removal.
    * 2. Sync of both folders — now the name is free for good, and a topic of that name can be made.
    * 3. The files are removed. What the volume does not let go is tried again by {@link sweep}.
    */
-  async deleteTopic(topic: TopicIdentity): Promise<void> {
+  async deleteTopic(topic: TopicIdentity, isClosed: () => Promise<void> = () => Promise.resolve()): Promise<void> {
     const { disk, dataFolder } = this.#options;
     const deleted = `${dataFolder}/${DELETED_FOLDER}`;
     const aside = `${deleted}/${asideName(topic)}`;
@@ -147,7 +147,7 @@ export class FolderTopicStore {
     }
     await disk.syncFolder(deleted);
     await disk.syncFolder(dataFolder);
-    this.#removeBehind(aside);
+    this.#removeBehind(aside, isClosed());
   }
 
   /**
@@ -173,6 +173,11 @@ export class FolderTopicStore {
   /** Resolves when no removal is under way. */
   async settled(): Promise<void> {
     await Promise.all(this.#removals);
+  }
+
+  /** The topic of that name, or null. Not one of its changes that is under way. */
+  readTopic(name: string): Promise<StoredTopic | null> {
+    return isTopicFolderName(name) ? this.#readTopic(name) : Promise.resolve(null);
   }
 
   async #readTopic(name: string): Promise<StoredTopic | null> {
@@ -238,8 +243,9 @@ export class FolderTopicStore {
     }
   }
 
-  #removeBehind(path: string): void {
-    const removal: Promise<void> = this.#removeFolder(path).finally(() => this.#removals.delete(removal));
+  #removeBehind(path: string, isClosed: Promise<void>): void {
+    const removal: Promise<void> = isClosed.then(() => this.#removeFolder(path))
+      .finally(() => this.#removals.delete(removal));
     this.#removals.add(removal);
   }
 

@@ -9,11 +9,11 @@ import { BrokerConfig } from "../../lib/broker/broker_config.ts";
 import type { BrokerSettingName } from "../../lib/broker/config_definitions.ts";
 import { ConfigStore } from "../../lib/broker/config_store.ts";
 import { type Handler, Later, Releasing, type RequestContext } from "../../lib/broker/handler.ts";
-import { Leadership } from "../../lib/broker/leadership.ts";
 import { Partitions } from "../../lib/broker/partitions.ts";
 import { logConfigOf } from "../../lib/broker/topic_log_config.ts";
 import { Topics } from "../../lib/broker/topics.ts";
 import { type Clock, systemClock, systemRandom } from "../../lib/clock.ts";
+import { readJson, replaceJson } from "../../lib/disk/atomic_replace.ts";
 import type { Disk } from "../../lib/disk/disk.ts";
 import { realDisk } from "../../lib/disk/real_disk.ts";
 import { ErrorCode } from "../../lib/errors.ts";
@@ -24,6 +24,7 @@ import { type BatchInput, buildBatch } from "../../lib/records/record.ts";
 import { Writer } from "../../lib/protocol/writer.ts";
 import { defaultLogConfig } from "../../lib/storage/log_config.ts";
 import { FolderTopicStore } from "../../lib/storage/topic_store.ts";
+import { SoleCluster } from "./sole_cluster.ts";
 
 /** The part of a broker that these handlers see. */
 export type AdminBroker = Pick<
@@ -31,6 +32,7 @@ export type AdminBroker = Pick<
   | "nodeId"
   | "clusterId"
   | "clock"
+  | "cluster"
   | "config"
   | "configStore"
   | "dataFolders"
@@ -64,7 +66,7 @@ export async function withAdminBroker(
   }
 }
 
-const kept = new WeakMap<AdminBroker, { leadership: Leadership; store: FolderTopicStore }>();
+const kept = new WeakMap<AdminBroker, { store: FolderTopicStore }>();
 
 async function open(folder: string, options: AdminBrokerOptions): Promise<AdminBroker> {
   const { disk = realDisk, clock = systemClock, settings = {} } = options;
@@ -83,21 +85,19 @@ async function open(folder: string, options: AdminBrokerOptions): Promise<AdminB
       return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
     },
   });
-  const leadership = await Leadership.assume({
-    disk,
-    clock,
-    logger,
-    dataFolder: folder,
-    clusterFolder,
-    brokerName: `kaas-${nodeId}`,
-    controllerEpoch: 1,
+  const cluster = new SoleCluster({
+    nodeId,
     topics,
     partitions,
+    leaderEpoch: await nextEpoch(disk, clusterFolder),
+    folderOf: (topic, partition) => `${folder}/${topic}/${partition}`,
+    addresses: () => [{ nodeId, host: "advertised", port: 19092, rack: config.get("broker.rack") }],
   });
   const broker = {
     nodeId,
     clusterId: "test-cluster",
     clock,
+    cluster,
     config,
     configStore,
     dataFolders: [folder],
@@ -106,13 +106,20 @@ async function open(folder: string, options: AdminBrokerOptions): Promise<AdminB
     partitions,
     topics,
   };
-  kept.set(broker, { leadership, store });
+  kept.set(broker, { store });
   return broker;
+}
+
+/** Each opening of a folder leads under a higher epoch than the one before. */
+async function nextEpoch(disk: Disk, clusterFolder: string): Promise<number> {
+  const path = `${clusterFolder}/test-epoch.json`;
+  const epoch = await readJson(disk, path, Number) ?? 0;
+  await replaceJson(disk, path, epoch + 1);
+  return epoch;
 }
 
 async function close(broker: AdminBroker): Promise<void> {
   await broker.partitions.relinquishAll();
-  await kept.get(broker)?.leadership.settle();
   await kept.get(broker)?.store.settled();
 }
 

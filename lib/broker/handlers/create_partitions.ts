@@ -12,7 +12,7 @@ import { planPartitions } from "../topic_plan.ts";
 type CreatePartitionsRequest = ValueOf<typeof createPartitionsRequest>;
 type CreatePartitionsResponse = InputOf<typeof createPartitionsResponse>;
 type Wish = CreatePartitionsRequest["topics"][number];
-type GrowingBroker = Pick<Broker, "clock" | "config" | "nodeId" | "topics">;
+type GrowingBroker = Pick<Broker, "clock" | "cluster" | "config" | "topics">;
 
 export function createPartitionsHandler(
   broker: GrowingBroker,

@@ -20,7 +20,7 @@ import type { Topic } from "../topics.ts";
 type CreateTopicsRequest = ValueOf<typeof createTopicsRequest>;
 type CreateTopicsResponse = InputOf<typeof createTopicsResponse>;
 type TopicResult = CreateTopicsResponse["topics"][number];
-type CreatingBroker = Pick<Broker, "clock" | "config" | "nodeId" | "topics">;
+type CreatingBroker = Pick<Broker, "clock" | "cluster" | "config" | "topics">;
 
 export function createTopicsHandler(broker: CreatingBroker): Handler<CreateTopicsRequest, CreateTopicsResponse> {
   return {

@@ -7,6 +7,7 @@ import { ErrorCode } from "../../errors.ts";
 import { deleteRecordsRequest, deleteRecordsResponse } from "../../protocol/messages/delete_records.ts";
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { Broker } from "../broker.ts";
+import { absence } from "../leader_hint.ts";
 import type { Handler } from "../handler.ts";
 import { within } from "../topic_creation.ts";
 import { isInternalTopic } from "../topic_name.ts";
@@ -44,7 +45,7 @@ async function trim(
   const topic = broker.topics.get(name);
   const partition = broker.partitions.get(name, partitionIndex);
   if (topic === undefined || partition === undefined) {
-    return refused(partitionIndex, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+    return refused(partitionIndex, absence(broker, name, partitionIndex));
   }
   if (!topic.settings["cleanup.policy"].includes("delete")) {
     return refused(partitionIndex, ErrorCode.POLICY_VIOLATION);

@@ -14,7 +14,7 @@ type DescribeClusterResponse = InputOf<typeof describeClusterResponse>;
 const EndpointType = { BROKERS: 1, CONTROLLERS: 2 } as const;
 
 export function describeClusterHandler(
-  broker: Pick<Broker, "clusterId" | "config" | "nodeId">,
+  broker: Pick<Broker, "cluster" | "clusterId">,
 ): Handler<DescribeClusterRequest, DescribeClusterResponse> {
   return {
     request: describeClusterRequest,
@@ -36,7 +36,7 @@ export function describeClusterHandler(
         errorMessage: null,
         endpointType,
         clusterId: broker.clusterId,
-        controllerId: broker.nodeId,
+        controllerId: broker.cluster.controllerId,
         brokers: brokerAddresses(broker, context).map(({ nodeId, host, port, rack }) => ({
           brokerId: nodeId,
           host,

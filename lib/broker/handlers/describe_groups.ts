@@ -23,8 +23,10 @@ export function describeGroupsHandler(
     handle(request, { apiVersion }) {
       const authorizedOperations = request.includeAuthorizedOperations ? ALL_GROUP_OPERATIONS : NOT_ASKED;
       const described = request.groups.map((groupId) => {
-        const group = groups.availability === ErrorCode.NONE ? groups.describe(groupId) : undefined;
-        if (group === undefined) return { ...absent(groupId, groups.availability, apiVersion), authorizedOperations };
+        const group = groups.availabilityOf(groupId) === ErrorCode.NONE ? groups.describe(groupId) : undefined;
+        if (group === undefined) {
+          return { ...absent(groupId, groups.availabilityOf(groupId), apiVersion), authorizedOperations };
+        }
         return {
           errorCode: ErrorCode.NONE,
           errorMessage: null,

@@ -4,6 +4,7 @@ import { ErrorCode } from "../../errors.ts";
 import { describeProducersRequest, describeProducersResponse } from "../../protocol/messages/describe_producers.ts";
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { Broker } from "../broker.ts";
+import { absence } from "../leader_hint.ts";
 import type { Handler } from "../handler.ts";
 import { topicNameProblem } from "../topic_name.ts";
 
@@ -12,7 +13,7 @@ type DescribeProducersResponse = InputOf<typeof describeProducersResponse>;
 type PartitionProducers = DescribeProducersResponse["topics"][number]["partitions"][number];
 
 export function describeProducersHandler(
-  broker: Pick<Broker, "partitions">,
+  broker: Pick<Broker, "partitions" | "topics">,
 ): Handler<DescribeProducersRequest, DescribeProducersResponse> {
   return {
     request: describeProducersRequest,
@@ -28,7 +29,7 @@ export function describeProducersHandler(
 }
 
 async function describe(
-  broker: Pick<Broker, "partitions">,
+  broker: Pick<Broker, "partitions" | "topics">,
   topic: string,
   partitionIndex: number,
 ): Promise<PartitionProducers> {
@@ -37,7 +38,7 @@ async function describe(
   const partition = broker.partitions.get(topic, partitionIndex);
   if (partition === undefined) {
     const message = `there is no partition ${partitionIndex} of topic ${topic} here`;
-    return refused(partitionIndex, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message);
+    return refused(partitionIndex, absence(broker, topic, partitionIndex), message);
   }
   const log = await partition.log();
   if (typeof log === "number") return refused(partitionIndex, log, "the partition cannot be opened now");

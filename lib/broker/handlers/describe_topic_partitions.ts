@@ -20,7 +20,7 @@ import type { Topic } from "../topics.ts";
 type Request = ValueOf<typeof describeTopicPartitionsRequest>;
 type Response = InputOf<typeof describeTopicPartitionsResponse>;
 type TopicPartitions = Response["topics"][number];
-type DescribingBroker = Pick<Broker, "config" | "nodeId" | "partitions" | "topics">;
+type DescribingBroker = Pick<Broker, "cluster" | "config" | "nodeId" | "topics">;
 
 export function describeTopicPartitionsHandler(broker: DescribingBroker): Handler<Request, Response> {
   return {

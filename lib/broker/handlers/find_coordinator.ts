@@ -7,6 +7,7 @@ import { ErrorCode } from "../../errors.ts";
 import { findCoordinatorRequest, findCoordinatorResponse } from "../../protocol/messages/find_coordinator.ts";
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { Broker } from "../broker.ts";
+import { GROUP_SHARDS, groupShardOf } from "../coordinator_shards.ts";
 import type { Handler, RequestContext } from "../handler.ts";
 import { brokerAddresses } from "../topic_metadata.ts";
 
@@ -24,25 +25,38 @@ interface Coordinator {
 }
 
 export function findCoordinatorHandler(
-  broker: Pick<Broker, "nodeId" | "config">,
+  broker: Pick<Broker, "cluster">,
 ): Handler<FindCoordinatorRequest, FindCoordinatorResponse> {
   return {
     request: findCoordinatorRequest,
     response: findCoordinatorResponse,
     handle(request, context) {
-      const coordinator = find(broker, request.keyType, context);
-      return context.apiVersion < 4
-        ? { throttleTimeMs: 0, ...coordinator, coordinators: [] }
-        : { throttleTimeMs: 0, coordinators: request.coordinatorKeys.map((key) => ({ key, ...coordinator })) };
+      const { keyType } = request;
+      if (context.apiVersion < 4) {
+        return { throttleTimeMs: 0, ...find(broker, keyType, request.key, context), coordinators: [] };
+      }
+      const coordinators = request.coordinatorKeys.map((key) => ({ key, ...find(broker, keyType, key, context) }));
+      return { throttleTimeMs: 0, coordinators };
     },
   };
 }
 
-function find(broker: Pick<Broker, "nodeId" | "config">, keyType: number, context: RequestContext): Coordinator {
+function find(broker: Pick<Broker, "cluster">, keyType: number, key: string, context: RequestContext): Coordinator {
   if (keyType !== KeyType.GROUP && keyType !== KeyType.TRANSACTION) {
-    const errorMessage = `there are no coordinators for keys of type ${keyType}`;
-    return { errorCode: ErrorCode.INVALID_REQUEST, errorMessage, nodeId: -1, host: "", port: -1 };
+    return refused(ErrorCode.INVALID_REQUEST, `there are no coordinators for keys of type ${keyType}`);
   }
-  const { nodeId, host, port } = brokerAddresses(broker, context)[0];
-  return { errorCode: ErrorCode.NONE, errorMessage: null, nodeId, host, port };
+  const nodeId = broker.cluster.coordinatorOf(GROUP_SHARDS, groupShardOf(key));
+  const address = brokerAddresses(broker, context).find((one) => one.nodeId === nodeId);
+  if (address === undefined) return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is being moved");
+  return {
+    errorCode: ErrorCode.NONE,
+    errorMessage: null,
+    nodeId: address.nodeId,
+    host: address.host,
+    port: address.port,
+  };
+}
+
+function refused(errorCode: ErrorCode, errorMessage: string): Coordinator {
+  return { errorCode, errorMessage, nodeId: -1, host: "", port: -1 };
 }

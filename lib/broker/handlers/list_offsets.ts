@@ -11,7 +11,7 @@ import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { PartitionLog } from "../../storage/log.ts";
 import type { Broker } from "../broker.ts";
 import type { Handler, RequestContext } from "../handler.ts";
-import { checkLeaderEpoch } from "../leader_hint.ts";
+import { absence, checkLeaderEpoch } from "../leader_hint.ts";
 
 type ListOffsetsRequest = ValueOf<typeof listOffsetsRequest>;
 type ListOffsetsResponse = InputOf<typeof listOffsetsResponse>;
@@ -67,7 +67,7 @@ async function answer(
   asked: Asked,
 ): Promise<Answer> {
   const partition = broker.partitions.get(topic, asked.partitionIndex);
-  if (partition === undefined) return refusal(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  if (partition === undefined) return refusal(asked, absence(broker, topic, asked.partitionIndex));
   const refused = checkLeaderEpoch(partition, asked.currentLeaderEpoch);
   if (refused !== ErrorCode.NONE) return refusal(asked, refused);
   if (asked.timestamp < lowestPlace(apiVersion)) return refusal(asked, ErrorCode.UNSUPPORTED_VERSION);

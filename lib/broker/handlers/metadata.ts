@@ -22,7 +22,7 @@ import type { Topic } from "../topics.ts";
 type MetadataRequest = ValueOf<typeof metadataRequest>;
 type MetadataResponse = InputOf<typeof metadataResponse>;
 type TopicMetadata = MetadataResponse["topics"][number];
-type MetadataBroker = Pick<Broker, "clock" | "clusterId" | "config" | "nodeId" | "partitions" | "topics">;
+type MetadataBroker = Pick<Broker, "clock" | "cluster" | "clusterId" | "config" | "nodeId" | "topics">;
 
 /** How long a reply waits for topics that it creates; clients then ask again. */
 const CREATION_PATIENCE_MS = 1000;
@@ -42,7 +42,7 @@ export function metadataHandler(broker: MetadataBroker): Handler<MetadataRequest
         throttleTimeMs: 0,
         brokers: brokerAddresses(broker, context),
         clusterId: broker.clusterId,
-        controllerId: broker.nodeId,
+        controllerId: broker.cluster.controllerId,
         topics,
         clusterAuthorizedOperations: request.includeClusterAuthorizedOperations ? ALL_CLUSTER_OPERATIONS : NOT_ASKED,
         errorCode: ErrorCode.NONE,

@@ -50,7 +50,7 @@ function fetchOffsets(
   wanted: Wanted,
   apiVersion: number,
 ) {
-  const errorCode = groups.availability;
+  const errorCode = groups.availabilityOf(groupId);
   if (errorCode !== ErrorCode.NONE) {
     const refused = apiVersion >= GROUP_ERROR_SINCE
       ? []

@@ -12,7 +12,7 @@ import {
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { Broker } from "../broker.ts";
 import type { Handler } from "../handler.ts";
-import { checkLeaderEpoch } from "../leader_hint.ts";
+import { absence, checkLeaderEpoch } from "../leader_hint.ts";
 
 type Request = ValueOf<typeof offsetForLeaderEpochRequest>;
 type Response = InputOf<typeof offsetForLeaderEpochResponse>;
@@ -20,7 +20,7 @@ type Asked = Request["topics"][number]["partitions"][number];
 type Answer = Response["topics"][number]["partitions"][number];
 
 /** Serves OffsetForLeaderEpoch. */
-export function offsetForLeaderEpochHandler(broker: Pick<Broker, "partitions">): Handler<Request, Response> {
+export function offsetForLeaderEpochHandler(broker: Pick<Broker, "partitions" | "topics">): Handler<Request, Response> {
   return {
     request: offsetForLeaderEpochRequest,
     response: offsetForLeaderEpochResponse,
@@ -36,9 +36,9 @@ export function offsetForLeaderEpochHandler(broker: Pick<Broker, "partitions">):
   };
 }
 
-async function answer({ partitions }: Pick<Broker, "partitions">, topic: string, asked: Asked): Promise<Answer> {
-  const partition = partitions.get(topic, asked.partition);
-  if (partition === undefined) return answerOf(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+async function answer(broker: Pick<Broker, "partitions" | "topics">, topic: string, asked: Asked): Promise<Answer> {
+  const partition = broker.partitions.get(topic, asked.partition);
+  if (partition === undefined) return answerOf(asked, absence(broker, topic, asked.partition));
   const refused = checkLeaderEpoch(partition, asked.currentLeaderEpoch);
   if (refused !== ErrorCode.NONE) return answerOf(asked, refused);
   const log = await partition.log();

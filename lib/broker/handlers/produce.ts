@@ -20,7 +20,7 @@ import type { ProducedOutcome, RecordError } from "../../records/validate.ts";
 import type { PartitionLog } from "../../storage/log.ts";
 import type { Broker } from "../broker.ts";
 import { CloseConnection, type Handler, later, type Reply, type RequestContext } from "../handler.ts";
-import { currentLeader, nodeEndpoints, type WithLeader } from "../leader_hint.ts";
+import { absence, currentLeader, nodeEndpoints, type WithLeader } from "../leader_hint.ts";
 import { prepareBatch } from "../prepare_batch.ts";
 import type { Partition } from "../partitions.ts";
 import type { Topic } from "../topics.ts";
@@ -111,7 +111,7 @@ class Production {
     if (acks !== 0 && acks !== 1 && acks !== -1) return refuse(data, ErrorCode.INVALID_REQUIRED_ACKS);
     if (topic === undefined) return refuse(data, this.#unknownTopic());
     const partition = this.broker.partitions.get(topic.name, data.index);
-    if (partition === undefined) return refuse(data, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+    if (partition === undefined) return this.#refuseAbsent(data, topic);
     const log = opened?.get(partition) ?? partition.log();
     if (log instanceof Promise) return this.#refuseMoved(data, partition, ErrorCode.NOT_LEADER_OR_FOLLOWER);
     if (typeof log === "number") return this.#refuseMoved(data, partition, log);
@@ -147,7 +147,16 @@ class Production {
     return this.context.apiVersion >= 13 ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
   }
 
-  #refuseMoved(data: PartitionData, partition: Partition, errorCode: ErrorCode): Appended {
+  #refuseAbsent(data: PartitionData, { name }: Topic): Appended {
+    const errorCode = absence(this.broker, name, data.index);
+    return this.#refuseMoved(data, { topic: name, index: data.index, state: "closed" }, errorCode);
+  }
+
+  #refuseMoved(
+    data: PartitionData,
+    partition: Pick<Partition, "topic" | "index" | "state">,
+    errorCode: ErrorCode,
+  ): Appended {
     const refused = refuse(data, errorCode);
     if (errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER) {
       refused.reply.currentLeader = currentLeader(this.broker, partition);

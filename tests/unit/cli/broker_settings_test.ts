@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { isSettingVariable, resolveSettings, type SettingPlaces } from "../../../cli/broker_settings.ts";
+import { readConfigFile } from "../../../cli/config_file.ts";
 
 type Given = { [K in keyof SettingPlaces]?: SettingPlaces[K] } & { yaml?: string };
 
 function resolve({ yaml, ...places }: Given) {
-  const file = yaml === undefined ? null : { path: "kaas.yaml", text: yaml };
+  const file = yaml === undefined ? null : readConfigFile("kaas.yaml", yaml);
   return resolveSettings({ flags: {}, set: [], environment: {}, file, ...places });
 }
 

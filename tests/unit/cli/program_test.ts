@@ -71,10 +71,3 @@ Deno.test("The file of settings can be named in the environment", async () => {
   assert.equal(code, 2);
   assert.match(err, /^kaas broker: k\.yaml:1: num\.partitions: "0" is not accepted, expected at least 1\n/);
 });
-
-Deno.test("A controller is refused with a reason instead of pretended", async () => {
-  const { code, out, err } = await run(["controller"]);
-  assert.equal(code, 1);
-  assert.equal(out, "");
-  assert.match(err, /^kaas controller: not in this version: .* 'kaas broker'\.\n$/);
-});
