@@ -42,10 +42,10 @@ export class Brokers {
   }
 
   /** Starts Apache Kafka; resolves when it answers. */
-  async kafka(name: string, mode: KafkaMode): Promise<MeasuredBroker> {
+  async kafka(name: string, mode: KafkaMode, settings: readonly string[] = []): Promise<MeasuredBroker> {
     const port = freePort();
     const folder = this.folder(name);
-    const pid = Number(await output(this.tools.kafka, ["start", String(port), folder, mode]));
+    const pid = Number(await output(this.tools.kafka, ["start", String(port), folder, mode, ...settings]));
     this.#stops.push(() => output(this.tools.kafka, ["stop", String(pid)], { mayFail: true }));
     return { name, port, pid, dataFolder: `${folder}/data` };
   }

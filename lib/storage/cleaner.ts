@@ -10,6 +10,7 @@
  */
 
 import { DiskError } from "../disk/disk.ts";
+import { ErrorCode } from "../errors.ts";
 import { baseOffset, HEADER_BYTES, isControl, isTransactional, maxTimestamp, nextOffset } from "../records/batch.ts";
 import { producerId } from "../records/batch.ts";
 import { RecordsFault } from "../records/fault.ts";
@@ -71,8 +72,10 @@ export interface CleanerParts {
   readonly indexing: SegmentIndexing;
   /** Runs what changes the list of segments in turn with all else that does. */
   inTurn<T>(run: () => Promise<T>): Promise<T>;
-  /** Begins a new segment, and makes everything durable. */
+  /** Begins a new segment if the active one is not empty. */
   roll(): Promise<void>;
+  /** Makes everything durable. */
+  flush(): Promise<ErrorCode>;
 }
 
 const NOTHING: Cleanable = { isDue: false, ratio: 0, dirtyBytes: 0 };
@@ -132,13 +135,16 @@ export class LogCleaner {
   }
 
   async #pass(options: CleaningOptions): Promise<CleaningOutcome> {
-    const { state, roll } = this.#parts;
+    const { state, sync, roll, flush } = this.#parts;
     const goOn = () => this.#goOn(options);
     const nowMs = state.clock.wallMs();
     const { cleanedUpTo } = await this.#position();
     if (await this.#isActiveOverdue(nowMs)) await roll();
     goOn();
-    const segments = await this.#cleanableSegments(cleanedUpTo);
+    // With relaxed durability sealed segments may not be on the volume yet.
+    if (await flush() !== ErrorCode.NONE) throw new CleaningInterrupted("the log cannot be made durable");
+    goOn();
+    const segments = (await this.#cleanableSegments(cleanedUpTo)).filter((segment) => sync.isFinished(segment));
     const last = segments.at(-1);
     if (last === undefined) {
       return { kind: "cleaned", cleanedUpTo, bytesBefore: 0, bytesAfter: 0, unreadableBatches: 0 };
@@ -265,14 +271,14 @@ export class LogCleaner {
 
   /** The segments that may be compacted, from the log's start on. @throws {DiskError} */
   async #cleanableSegments(cleanedUpTo: number): Promise<Segment[]> {
-    const { state, sync, indexing } = this.#parts;
+    const { state, indexing } = this.#parts;
     const nowMs = state.clock.wallMs();
     const { minCompactionLagMs } = state.config;
     const found: Segment[] = [];
     for (const segment of [...state.segments]) {
-      const isStable = segment.endOffset <= Math.min(state.lastStableOffset, state.durableOffset);
+      const isStable = segment !== state.active && segment.endOffset <= state.lastStableOffset;
       const isWhole = segment.corruptRanges.length === 0 && segment.baseOffset < this.#damagedFrom;
-      if (!sync.isFinished(segment) || !isStable || !isWhole) break;
+      if (!isStable || !isWhole) break;
       if (minCompactionLagMs > 0 && segment.endOffset > cleanedUpTo) {
         const { newestMs, futureMs } = await timeOf(segment, { state, indexing }, nowMs);
         if (futureMs !== null || nowMs - newestMs < minCompactionLagMs) break;

@@ -81,9 +81,11 @@ export class PartitionLog {
       indexing: this.#indexing,
       inTurn: (run) => this.#trim(run),
       roll: () =>
-        this.#trim(async ({ roll, flush }) => {
-          if (state.active.sizeBytes > 0 && roll()) await flush();
+        this.#trim(({ roll }) => {
+          if (state.active.sizeBytes > 0) roll();
+          return Promise.resolve();
         }),
+      flush: () => this.#settle(),
     });
   }
 

@@ -66,7 +66,7 @@ export class LogSync {
     this.#bytesSinceCheckpoint = 0;
   }
 
-  /** Whether a segment is sealed, and all of it and its side files on the volume. */
+  /** Whether a segment is sealed, and all of it and its side files are on the volume. */
   isFinished(segment: Segment): boolean {
     return segment !== this.#state.active && !this.#unfinished.has(segment);
   }

@@ -304,6 +304,18 @@ storageTest("a leader whose session is over changes nothing", async (bench) => {
   await log.relinquish();
 });
 
+storageTest("a log whose durability is relaxed is made durable first", async (bench) => {
+  const log = await bench.takeOver(1, { ...compacting, flushMessages: 1_000_000 });
+  for (const key of ["a", "b", "a", "b", "a"]) append(log, batchOf(key));
+  assert.equal((await log.cleanable()).isDue, true);
+  assert.equal((await clean(log)).cleanedUpTo, 4);
+  assert.deepEqual(await offsetsOf(log), [2, 3, 4]);
+  await bench.kill(log);
+  const again = await bench.takeOver(2, compacting);
+  assert.deepEqual(await offsetsOf(again), [2, 3, 4]);
+  await again.relinquish();
+});
+
 storageTest("a volume without room fails the pass and nothing else", async (bench) => {
   const log = await bench.takeOver(1, compacting);
   await put(log, "a", "b", "a", "b", "a");
