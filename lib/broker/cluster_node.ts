@@ -23,6 +23,7 @@ import { type Cluster, VolumeCluster } from "./cluster.ts";
 import { TRANSACTION_SHARDS } from "./coordinator_shards.ts";
 import { GroupCoordination } from "./group_coordination.ts";
 import { Leadership } from "./leadership.ts";
+import { LogMaintenance } from "./log_maintenance.ts";
 import { Membership } from "./membership.ts";
 import { Partitions } from "./partitions.ts";
 import { ProducerIds } from "./producer_ids.ts";
@@ -110,15 +111,16 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
     logger,
     closedEverywhere: (topic) => leadership.closedEverywhere(topic),
   });
+  const logSettings = (name: string) => {
+    const topic = topics.get(name);
+    return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
+  };
   const partitions = new Partitions({
     disk,
     clock,
     logger,
     resources: createResources(),
-    logConfigOf(name) {
-      const topic = topics.get(name);
-      return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
-    },
+    logConfigOf: logSettings,
     isPresent: (name, topicId) => store.isPresent({ name, topicId }),
     mayLead: () => membership.isValid(),
     onStalled: (partition) => leadership.stalled(partition),
@@ -188,6 +190,15 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
     shouldYield: () => controllers.sightings().some(({ alive }) => alive),
     onAssigned: () => void follower.lookAgain(),
   });
+  const maintenance = new LogMaintenance({
+    disk,
+    clock,
+    logger,
+    config,
+    partitions,
+    tenure: membership,
+    logConfigOf: logSettings,
+  });
   let stopSweeping = () => {};
   let stopLooking = () => {};
 
@@ -207,6 +218,7 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
       await look();
       controller.start();
       await follower.start();
+      maintenance.start();
       stopSweeping = every(SWEEP_INTERVAL_MS, () => store.sweep());
       stopLooking = every(LOOK_INTERVAL_MS, look);
       await Promise.race([leadership.ready, sleep(clock, PATIENT_SESSIONS * durationMs)]);
@@ -234,6 +246,7 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
 
     async leave() {
       stopSweeping();
+      await maintenance.stop();
       await controller.stop();
       await follower.stop();
       await leadership.stop();

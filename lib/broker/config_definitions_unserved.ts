@@ -5,31 +5,6 @@
 
 /** Names of broker and topic settings, by the feature that is missing. */
 const unserved: Readonly<Record<string, readonly string[]>> = {
-  "retention by time and size": [
-    "retention.ms",
-    "retention.bytes",
-    "log.retention.ms",
-    "log.retention.minutes",
-    "log.retention.hours",
-    "log.retention.bytes",
-    "log.retention.check.interval.ms",
-  ],
-  "compaction": [
-    "delete.retention.ms",
-    "max.compaction.lag.ms",
-    "min.cleanable.dirty.ratio",
-    "min.compaction.lag.ms",
-    "log.cleaner.backoff.ms",
-    "log.cleaner.dedupe.buffer.size",
-    "log.cleaner.delete.retention.ms",
-    "log.cleaner.enable",
-    "log.cleaner.io.buffer.load.factor",
-    "log.cleaner.io.buffer.size",
-    "log.cleaner.io.max.bytes.per.second",
-    "log.cleaner.max.compaction.lag.ms",
-    "log.cleaner.min.cleanable.ratio",
-    "log.cleaner.min.compaction.lag.ms",
-  ],
   "compression levels": [
     "compression.gzip.level",
     "compression.zstd.level",

@@ -6,8 +6,8 @@
  * partition is opened before it is used, unless another broker led it; groups and transactions are refused
  * while their state is read.
  * Stop: where there are other brokers, they take over everything, one partition after the other, while this one serves
- * the rest → no new connections → transactions and groups are saved → running requests end → what is still led is relinquished → the
- * leases are given back.
+ * the rest → no new connections → transactions and groups are saved → running requests end → the
+ * maintenance of logs ends → what is still led is relinquished → the leases are given back.
  */
 import { sleep, systemClock, systemRandom } from "../clock.ts";
 import { readJson, replaceJson } from "../disk/atomic_replace.ts";
