@@ -56,10 +56,15 @@ export interface PlanInput {
 export function planAssignment(input: PlanInput): Assignment | null {
   const { previous, brokers, controller } = input;
   if (!brokers.some(({ alive }) => alive)) return null;
-  const plan = new Plan(input);
-  const partitions = plan.all(input.topics, previous?.partitions ?? []);
-  const coordinators = plan.all(input.coordinators, previous?.coordinators ?? []);
-  const entries = plan.withMoves([...partitions, ...coordinators]);
+  // The two are spread apart from each other: a broker without partitions is not busy with coordinating.
+  const leading = new Plan(input, previous?.partitions ?? []);
+  const coordinating = new Plan(input, previous?.coordinators ?? []);
+  const led = leading.all(input.topics);
+  const coordinated = coordinating.all(input.coordinators);
+  const moving = [...led, ...coordinated].filter(({ moveTo }) => moveTo !== undefined).length;
+  const partitions = leading.withMoves(led, input.movesAtOnce - moving);
+  const begun = partitions.filter(({ moveTo }, at) => moveTo !== led[at].moveTo).length;
+  const coordinators = coordinating.withMoves(coordinated, input.movesAtOnce - moving - begun);
   const time = new Date(input.wallMs).toISOString();
   const next: Assignment = {
     ...previous,
@@ -74,9 +79,9 @@ export function planAssignment(input: PlanInput): Assignment | null {
       tenure,
       changes,
     })),
-    partitions: entries.slice(0, partitions.length),
+    partitions,
     topics: input.topics.map(({ name, topicId, revision }) => ({ name, topicId, revision })),
-    coordinators: entries.slice(partitions.length),
+    coordinators,
   };
   return previous !== null && isSame(previous, next) ? null : next;
 }
@@ -88,7 +93,7 @@ class Plan {
   readonly #given = new Map<string, "closed" | "stalled">();
   readonly #tenures = new Map<string, number>();
 
-  constructor(private readonly input: PlanInput) {
+  constructor(private readonly input: PlanInput, private readonly held: readonly PartitionAssignment[]) {
     const { brokers, previous } = input;
     this.#brokers = new Map(brokers.map((broker) => [broker.id, broker]));
     const alive = brokers.filter((broker) => broker.alive);
@@ -99,16 +104,14 @@ class Plan {
       for (const one of given) this.#given.set(`${id} ${partitionKey(one)}@${one.epoch}`, one.why);
     }
     for (const { id, tenure } of previous?.brokers ?? []) if (tenure !== undefined) this.#tenures.set(id, tenure);
-    const held = [...previous?.partitions ?? [], ...previous?.coordinators ?? []];
     for (const { broker, moveTo } of held) this.#count(moveTo ?? broker, 1);
   }
 
   /** The entries of all partitions of `topics`, in their order. */
   all(
     topics: readonly { readonly name: string; readonly partitionCount: number; readonly topicId?: string }[],
-    previous: readonly PartitionAssignment[],
   ): PartitionAssignment[] {
-    const before = new Map(previous.map((entry) => [partitionKey(entry), entry]));
+    const before = new Map(this.held.map((entry) => [partitionKey(entry), entry]));
     const ids = new Map(this.input.previous?.topics?.map(({ name, topicId }) => [name, topicId]));
     const entries: PartitionAssignment[] = [];
     for (const { name, partitionCount, topicId } of topics) {
@@ -128,9 +131,8 @@ class Plan {
     return entries;
   }
 
-  /** The entries with moves begun where brokers drain or the load is uneven. */
-  withMoves(entries: PartitionAssignment[]): PartitionAssignment[] {
-    let room = this.input.movesAtOnce - entries.filter(({ moveTo }) => moveTo !== undefined).length;
+  /** The entries with up to `room` moves begun where brokers drain or the load is uneven. */
+  withMoves(entries: PartitionAssignment[], room: number): PartitionAssignment[] {
     if (room <= 0 || this.#eligible.length === 0) return entries;
     const next = [...entries];
     const isDraining = (id: string) => this.#brokers.get(id)?.draining === true && !this.#eligible.includes(id);
