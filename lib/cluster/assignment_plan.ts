@@ -56,15 +56,23 @@ export interface PlanInput {
 export function planAssignment(input: PlanInput): Assignment | null {
   const { previous, brokers, controller } = input;
   if (!brokers.some(({ alive }) => alive)) return null;
-  // The two are spread apart from each other: a broker without partitions is not busy with coordinating.
-  const leading = new Plan(input, previous?.partitions ?? []);
-  const coordinating = new Plan(input, previous?.coordinators ?? []);
-  const led = leading.all(input.topics);
-  const coordinated = coordinating.all(input.coordinators);
-  const moving = [...led, ...coordinated].filter(({ moveTo }) => moveTo !== undefined).length;
-  const partitions = leading.withMoves(led, input.movesAtOnce - moving);
-  const begun = partitions.filter(({ moveTo }, at) => moveTo !== led[at].moveTo).length;
-  const coordinators = coordinating.withMoves(coordinated, input.movesAtOnce - moving - begun);
+  // Partitions and each kind of coordinator are spread apart from each other.
+  const groups = [
+    { topics: input.topics, held: previous?.partitions ?? [] },
+    ...input.coordinators.map((kind) => ({
+      topics: [kind],
+      held: (previous?.coordinators ?? []).filter(({ topic }) => topic === kind.name),
+    })),
+  ].map(({ topics, held }) => {
+    const plan = new Plan(input, held);
+    return { plan, entries: plan.all(topics) };
+  });
+  let room = input.movesAtOnce - groups.flatMap(({ entries }) => entries.filter(isMoving)).length;
+  const [partitions, ...coordinators] = groups.map(({ plan, entries }) => {
+    const next = plan.withMoves(entries, room);
+    room -= next.filter(isMoving).length - entries.filter(isMoving).length;
+    return next;
+  });
   const time = new Date(input.wallMs).toISOString();
   const next: Assignment = {
     ...previous,
@@ -81,9 +89,13 @@ export function planAssignment(input: PlanInput): Assignment | null {
     })),
     partitions,
     topics: input.topics.map(({ name, topicId, revision }) => ({ name, topicId, revision })),
-    coordinators,
+    coordinators: coordinators.flat(),
   };
   return previous !== null && isSame(previous, next) ? null : next;
+}
+
+function isMoving({ moveTo }: PartitionAssignment): boolean {
+  return moveTo !== undefined;
 }
 
 class Plan {
