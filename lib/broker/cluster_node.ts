@@ -167,7 +167,7 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
     folderOf: (topic, partition) => `${dataFolder}/${topic}/${partition}`,
     pokeController: () => controller.poke(),
   }, before);
-  const cluster = new VolumeCluster(nodeId, brokers, leadership);
+  const cluster = new VolumeCluster(nodeId, brokers, leadership, clock);
   const follower: AssignmentFollower = new AssignmentFollower({
     disk,
     clock,

@@ -50,6 +50,10 @@ export interface LeadershipOptions {
 export interface Place {
   readonly nodeId: number;
   readonly leaderEpoch: number;
+  /** The broker that it moves to; null while it does not move. */
+  readonly movesTo: number | null;
+  /** The broker that somebody chose for it by hand; null where nobody did. */
+  readonly chosen: number | null;
 }
 
 /** See the file's head. */
@@ -80,7 +84,27 @@ export class Leadership implements TopicListener, MembershipListener {
   /** The broker that leads a partition; null where that is not known. */
   placeOf(topic: string, partition: number): Place | null {
     const entry = this.#entries.get(`${topic}/${partition}`);
-    return entry === undefined ? null : { nodeId: nodeIdOf(entry.broker), leaderEpoch: entry.epoch };
+    if (entry === undefined) return null;
+    const { broker, epoch, moveTo, preferred } = entry;
+    const isWanted = preferred !== undefined && preferred !== broker && this.#isAliveByName(preferred);
+    const target = moveTo ?? (isWanted ? preferred : undefined);
+    return {
+      nodeId: nodeIdOf(broker),
+      leaderEpoch: epoch,
+      movesTo: target === undefined ? null : nodeIdOf(target),
+      chosen: preferred === undefined ? null : nodeIdOf(preferred),
+    };
+  }
+
+  #isAliveByName(name: string): boolean {
+    return this.#assignment?.brokers.some(({ id, health }) => id === name && health === "alive") === true;
+  }
+
+  /** Says whom somebody wants to lead partitions; durable when it resolves, carried out later. */
+  async chooseLeaders(chosen: readonly { topic: string; partition: number; nodeId: number }[]): Promise<void> {
+    const wishes = chosen.map(({ topic, partition, nodeId }) => ({ topic, partition, broker: brokerName(nodeId) }));
+    await this.options.membership.wish(wishes);
+    this.options.pokeController();
   }
 
   /** The broker that keeps a shard of coordinators' state; null where that is not known. */
@@ -122,12 +146,9 @@ export class Leadership implements TopicListener, MembershipListener {
 
   async partitionsAdded(topic: Topic, firstPartition: number, leaders: ReadonlyMap<number, number>): Promise<void> {
     if (leaders.size > 0) {
-      const wishes = Array.from(leaders, ([partition, nodeId]) => ({
-        topic: topic.name,
-        partition,
-        broker: brokerName(nodeId),
-      }));
-      await this.options.membership.wish(wishes);
+      await this.chooseLeaders(
+        Array.from(leaders, ([partition, nodeId]) => ({ topic: topic.name, partition, nodeId })),
+      );
     }
     await this.#announce(topic.name);
     const isAssigned = () => this.#isAssigned(topic, firstPartition);
@@ -233,7 +254,8 @@ export class Leadership implements TopicListener, MembershipListener {
       this.#follow(assignment.partitions.filter(({ topic: name }) => isKnown(name)), before);
       this.#followShards(assignment.coordinators ?? []);
       membership.assigned(assignment.assignmentVersion, (given) => this.#isSettled(given), (wish) => {
-        return this.#entries.get(`${wish.topic}/${wish.partition}`)?.preferred === wish.broker;
+        const entry = this.#entries.get(`${wish.topic}/${wish.partition}`);
+        return entry?.preferred === wish.broker || topics.get(wish.topic) === undefined;
       });
       // Whoever changed a topic may wait for this.
       if (changed) void membership.publish();

@@ -188,7 +188,7 @@ class Plan {
 
   #next(before: PartitionAssignment): PartitionAssignment {
     const wanted = this.input.wanted(before.topic, before.partition);
-    const entry = wanted === undefined || wanted === before.preferred ? before : { ...before, preferred: wanted };
+    const entry = wanted === undefined || wanted === before.preferred ? before : this.#preferring(before, wanted);
     const { broker, moveTo } = entry;
     const owner = this.#brokers.get(broker);
     if (owner === undefined || !owner.alive) return this.#to(this.#usable(moveTo), entry);
@@ -209,6 +209,15 @@ class Plan {
       return staying;
     }
     return entry;
+  }
+
+  /** The entry with another preference; a move that was under way for the former one is called off. */
+  #preferring({ moveTo, ...entry }: PartitionAssignment, preferred: string): PartitionAssignment {
+    if (moveTo !== undefined) {
+      this.#count(moveTo, -1);
+      this.#count(entry.broker, 1);
+    }
+    return { ...entry, preferred };
   }
 
   /** The entry under the next epoch, at `target` or wherever there is most room. */

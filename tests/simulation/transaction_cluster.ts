@@ -282,8 +282,11 @@ export class TransactionCluster implements Servers {
       isAlive: (id) => alive().includes(id),
       placeOf: (topic, partition) => {
         const keeper = this.#keepers.get(keyOf({ topic, partition }));
-        return keeper === undefined ? null : { nodeId: keeper.node.id, leaderEpoch: keeper.epoch };
+        if (keeper === undefined) return null;
+        return { nodeId: keeper.node.id, leaderEpoch: keeper.epoch, movesTo: null, chosen: null };
       },
+      chooseLeaders: () => Promise.resolve(),
+      eventually: (condition) => Promise.resolve(condition()),
       coordinatorOf: (kind, shard) => this.#keepers.get(keyOf({ topic: kind, partition: shard }))?.node.id ?? null,
       controllerId: nodeId,
     };

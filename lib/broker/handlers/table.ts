@@ -7,6 +7,7 @@ import type { AnyHandler } from "../handler.ts";
 import { addOffsetsToTxnHandler } from "./add_offsets_to_txn.ts";
 import { addPartitionsToTxnHandler } from "./add_partitions_to_txn.ts";
 import { alterConfigsHandler } from "./alter_configs.ts";
+import { alterPartitionReassignmentsHandler } from "./alter_partition_reassignments.ts";
 import { apiVersionsHandler, type FinalizedFeature } from "./api_versions.ts";
 import { consumerGroupDescribeHandler } from "./consumer_group_describe.ts";
 import { consumerGroupHeartbeatHandler } from "./consumer_group_heartbeat.ts";
@@ -23,6 +24,7 @@ import { describeProducersHandler } from "./describe_producers.ts";
 import { describeTopicPartitionsHandler } from "./describe_topic_partitions.ts";
 import { describeTransactionsHandler } from "./describe_transactions.ts";
 import { endTxnHandler } from "./end_txn.ts";
+import { electLeadersHandler } from "./elect_leaders.ts";
 import { fetchHandler } from "./fetch.ts";
 import { findCoordinatorHandler } from "./find_coordinator.ts";
 import { heartbeatHandler } from "./heartbeat.ts";
@@ -34,6 +36,7 @@ import { listConfigResourcesHandler } from "./list_config_resources.ts";
 import { listGroupsHandler } from "./list_groups.ts";
 import { listOffsetsHandler } from "./list_offsets.ts";
 import { listTransactionsHandler } from "./list_transactions.ts";
+import { listPartitionReassignmentsHandler } from "./list_partition_reassignments.ts";
 import { metadataHandler } from "./metadata.ts";
 import { offsetCommitHandler } from "./offset_commit.ts";
 import { offsetDeleteHandler } from "./offset_delete.ts";
@@ -84,6 +87,9 @@ export function handlersOf(broker: Broker): AnyHandler[] {
     createPartitionsHandler(broker),
     deleteGroupsHandler(broker),
     incrementalAlterConfigsHandler(broker),
+    electLeadersHandler(broker),
+    alterPartitionReassignmentsHandler(broker),
+    listPartitionReassignmentsHandler(broker),
     offsetDeleteHandler(broker),
     describeClusterHandler(broker),
     consumerGroupHeartbeatHandler(broker),
