@@ -94,12 +94,13 @@ export class HeldLease {
   static async acquire(options: LeaseOptions): Promise<HeldLease> {
     const { disk, path, clock } = options;
     const previous = await readLease(options);
-    if (previous !== null && !previous.released && !(await options.holderIsGone(previous))) {
-      await waitUntilExpired(options, previous);
-    }
+    const isOver = previous === null || previous.released || await options.holderIsGone(previous);
+    if (!isOver) await waitUntilExpired(options, previous);
     const epoch = await claimEpoch(options, (previous?.epoch ?? 0) + 1);
     const now = await readLease(options);
-    if (now !== null && now.epoch >= epoch) throw new LeaseHeldError(now, path);
+    // A look while it was waited for may have taken long: a renewal that came in time shows now.
+    const renewed = !isOver && now !== null && !now.released && now.renewals !== previous.renewals;
+    if (now !== null && (now.epoch >= epoch || renewed)) throw new LeaseHeldError(now, path);
     const startedAt = momentOf(clock);
     const lease: LeaseRecord = {
       ...options.facts?.(),
