@@ -80,6 +80,8 @@ export class HeldLease {
   #timer: Timer | null = null;
   #renewing: Promise<void> | null = null;
   #ended = false;
+  /** Whether the last renewal has failed: the next one comes sooner, for little time may be left. */
+  #hasFailed = false;
 
   private constructor(private readonly options: LeaseOptions, lease: LeaseRecord, startedAt: Moment) {
     this.#lease = lease;
@@ -163,7 +165,8 @@ export class HeldLease {
 
   #scheduleRenewal(): void {
     if (this.#ended) return;
-    this.#timer = this.options.clock.schedule(this.options.durationMs / 4, () => void this.#startRenewal());
+    const delayMs = this.options.durationMs / (this.#hasFailed ? 16 : 4);
+    this.#timer = this.options.clock.schedule(delayMs, () => void this.#startRenewal());
   }
 
   /** At most one renewal runs at a time. */
@@ -192,8 +195,10 @@ export class HeldLease {
       await replaceJson(disk, path, this.#lease);
       // What took longer than the lease lasts came too late, whatever it did.
       if (this.isValid()) this.#markRenewed(startedAt);
+      this.#hasFailed = false;
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
+      this.#hasFailed = true;
     }
   }
 
