@@ -255,3 +255,46 @@ Deno.test("A long poll on a partition whose session ends is answered", async () 
     assert.equal(body.responses[0].partitions[0].errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER);
   }, { "broker.session.timeout.ms": 2_000 });
 });
+
+Deno.test("A partition that takes long to open is answered with a retriable code; everything else is served meanwhile", async () => {
+  await withFlawedVolume(async ({ wire, disk }) => {
+    await wire.createTopic("slow");
+    await wire.createTopic("works");
+    const letGo = Promise.withResolvers<void>();
+    disk.hook = (_, path) => path.includes("/slow/0") ? letGo.promise : undefined;
+    using patient = await wire.connect();
+    const waiting = wire.produce("slow", batch("v"), { client: patient });
+    await wire.append("works", { records: [{ value: "v" }] });
+    assert.deepEqual(await valuesOf(wire, "works"), ["v"]);
+    assert.equal((await wire.listOffset("works", -1)).offset, 1);
+    assert.equal((await waiting).errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+    letGo.resolve();
+    await produceAtLast(wire, "slow", () => batch("v"));
+  });
+});
+
+Deno.test("Deleting a topic under load: its producers are told that there is none, nobody else notices", async () => {
+  await withFlawedVolume(async ({ wire, logged }) => {
+    await wire.createTopic("stays");
+    for (let round = 0; round < 3; round++) {
+      await wire.createTopic("goes", { "segment.bytes": "1048576" });
+      const codes = new Set<number>();
+      const others = new Set<number>();
+      let deleted = false;
+      const load = async (topic: string, seen: Set<number>) => {
+        using client = await wire.connect();
+        for (let after = 0; after < 3; after += deleted ? 1 : 0) {
+          seen.add((await wire.produce(topic, batch("v".repeat(200_000)), { client })).errorCode);
+        }
+      };
+      const producers = [load("goes", codes), load("goes", codes), load("goes", codes), load("stays", others)];
+      await until(() => codes.has(ErrorCode.NONE), "the load");
+      await wire.deleteTopic("goes");
+      deleted = true;
+      await Promise.all(producers);
+      assert.deepEqual([...others], [ErrorCode.NONE]);
+      assert.deepEqual([...codes].sort(), [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]);
+    }
+    assert.deepEqual(logged.filter(({ level }) => level === "error"), []);
+  });
+});

@@ -159,7 +159,10 @@ Deno.test({
       await createTopic(client, "t");
       assert.equal((await produce(client, "t", 0, "before")).errorCode, ErrorCode.NONE);
       // What the broker writes meanwhile may be in the way.
-      await until(() => Deno.remove(broker.dataFolder, { recursive: true }).then(() => true, () => false), "its removal");
+      await until(
+        () => Deno.remove(broker.dataFolder, { recursive: true }).then(() => true, () => false),
+        "its removal",
+      );
       const goneAt = performance.now();
       let lastAcknowledgedMs = 0;
       try {

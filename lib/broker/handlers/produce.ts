@@ -32,7 +32,7 @@ type PartitionReply = ProduceResponse["responses"][number]["partitionResponses"]
 interface Appended {
   readonly reply: PartitionReply;
   /** Set where the reply has to wait for a sync. */
-  readonly pending: { readonly log: PartitionLog; readonly ticket: number } | null;
+  readonly pending: { readonly topic: Topic; readonly log: PartitionLog; readonly ticket: number } | null;
 }
 
 /** Serves Produce. */
@@ -47,7 +47,7 @@ export function produceHandler(broker: Broker): Handler<ProduceRequest, ProduceR
 /** One Produce request. */
 class Production {
   readonly #responses: ProduceResponse["responses"] = [];
-  readonly #pending: { reply: PartitionReply; log: PartitionLog; ticket: number }[] = [];
+  readonly #pending: { reply: PartitionReply; topic: Topic; log: PartitionLog; ticket: number }[] = [];
 
   constructor(
     private readonly broker: Broker,
@@ -140,7 +140,7 @@ class Production {
       reply.logAppendTimeMs = outcome.logAppendTimeMs;
       partition.appendedBytes += prepared.batch.length;
     }
-    return { reply, pending: acks === 0 ? null : { log, ticket: outcome.ticket } };
+    return { reply, pending: acks === 0 ? null : { topic, log, ticket: outcome.ticket } };
   }
 
   #unknownTopic(): ErrorCode {
@@ -190,14 +190,22 @@ class Production {
 
   /** An acknowledgement counts only if this broker could still lead after the sync had returned. */
   async #settle(
-    { reply, log, ticket }: { readonly reply: PartitionReply; readonly log: PartitionLog; readonly ticket: number },
+    { reply, topic, log, ticket }: {
+      readonly reply: PartitionReply;
+      readonly topic: Topic;
+      readonly log: PartitionLog;
+      readonly ticket: number;
+    },
     isLate: () => boolean,
   ): Promise<void> {
     const errorCode = await log.durable(ticket);
     if (isLate()) return;
     this.#settled.add(reply);
-    if (errorCode !== ErrorCode.NONE) fail(reply, errorCode);
-    else if (!this.broker.tenure.isValid()) fail(reply, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+    if (errorCode !== ErrorCode.NONE) {
+      // Its log was closed, or its files have gone: there is no other leader to look for.
+      const isDeleted = this.broker.topics.getById(topic.topicId) === undefined;
+      fail(reply, isDeleted ? this.#unknownTopic() : errorCode);
+    } else if (!this.broker.tenure.isValid()) fail(reply, ErrorCode.NOT_LEADER_OR_FOLLOWER);
   }
 
   #reply(): ProduceResponse {
