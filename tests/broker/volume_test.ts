@@ -8,6 +8,7 @@ import { ErrorCode } from "../../lib/errors.ts";
 import { createTopicsRequest, createTopicsResponse } from "../../lib/protocol/messages/create_topics.ts";
 import { fetchRequest, fetchResponse } from "../../lib/protocol/messages/fetch.ts";
 import { initProducerIdRequest, initProducerIdResponse } from "../../lib/protocol/messages/init_producer_id.ts";
+import { listOffsetsRequest, listOffsetsResponse } from "../../lib/protocol/messages/list_offsets.ts";
 import { metadataRequest, metadataResponse } from "../../lib/protocol/messages/metadata.ts";
 import { produceRequest, produceResponse } from "../../lib/protocol/messages/produce.ts";
 import { ZERO_UUID } from "../../lib/protocol/schema.ts";
@@ -94,6 +95,21 @@ async function produce(client: RawClient, name: string, index: number, value: st
   return { errorCode, baseOffset };
 }
 
+/** What the first answer to ListOffsets that carries no error says. */
+async function latestOffset(client: RawClient, name: string): Promise<number> {
+  for (;;) {
+    const { topics } = await client.call(listOffsetsRequest, listOffsetsResponse, 7, {
+      replicaId: -1,
+      isolationLevel: 0,
+      topics: [{ name, partitions: [{ partitionIndex: 0, currentLeaderEpoch: -1, timestamp: -1 }] }],
+      timeoutMs: 10_000,
+    });
+    const { errorCode, offset } = topics[0].partitions[0];
+    if (errorCode === ErrorCode.NONE) return offset;
+    assert.equal(errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+  }
+}
+
 async function newProducerId(client: RawClient): Promise<number> {
   const reply = await client.call(initProducerIdRequest, initProducerIdResponse, 4, {
     transactionalId: null,
@@ -143,6 +159,7 @@ Deno.test({
         assert.deepEqual(metadata.topics.map((topic) => [topic.name, topic.topicId]), [["t", topicId]]);
         assert.deepEqual(metadata.brokers.map(({ nodeId, port }) => [nodeId, port]), [[0, broker.port]]);
         for (let i = 0; i < 3; i++) producerIds.add(await newProducerId(client));
+        assert.equal(await latestOffset(client, "t"), start, "by the first answer without an error");
         assert.deepEqual(await produce(client, "t", 0, `value ${start}`), { errorCode: 0, baseOffset: start });
       }
       assert.equal(producerIds.size, 9, "no producer id is given twice");
