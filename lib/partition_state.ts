@@ -4,7 +4,7 @@
  *
  *     <leader epoch, 8 hex>-<base offset, 20 decimal>.log   record batches; .index .timeindex .txnindex of the same stem
  *     <stem>.log.cut-<leader epoch>                         what a takeover cut off and kept aside
- *     manifest.json  producer-state.snapshot  recovery-checkpoint.json
+ *     manifest.json  producer-state.snapshot  recovery-checkpoint.json  cleaner-checkpoint.json
  *     .<name>.<writer>-<n>.tmp                              a replacement that was being written
  *
  * Names are taken strictly: anything else is foreign, reported and never guessed at.
@@ -23,7 +23,12 @@ export const SEGMENT_SUFFIXES = ["log", "index", "timeindex", "txnindex"] as con
 export type SegmentSuffix = (typeof SEGMENT_SUFFIXES)[number];
 
 /** Names of the small state files beside the segments. */
-export const SIDE_FILES = ["manifest.json", "producer-state.snapshot", "recovery-checkpoint.json"] as const;
+export const SIDE_FILES = [
+  "manifest.json",
+  "producer-state.snapshot",
+  "recovery-checkpoint.json",
+  "cleaner-checkpoint.json",
+] as const;
 export type SideFileName = (typeof SIDE_FILES)[number];
 
 /** Bytes of one entry of an index file; such a file holds whole entries only. */

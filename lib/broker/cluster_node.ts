@@ -17,14 +17,21 @@ import { errorText, type Logger } from "../observability/logger.ts";
 import { defaultLogConfig } from "../storage/log_config.ts";
 import { createResources } from "../storage/resources.ts";
 import { FolderTopicStore } from "../storage/topic_store.ts";
+import type { Broker } from "./broker.ts";
 import type { BrokerConfig } from "./broker_config.ts";
 import { type Cluster, VolumeCluster } from "./cluster.ts";
+import { TRANSACTION_SHARDS } from "./coordinator_shards.ts";
 import { GroupCoordination } from "./group_coordination.ts";
 import { Leadership } from "./leadership.ts";
+import { LogMaintenance } from "./log_maintenance.ts";
 import { Membership } from "./membership.ts";
 import { Partitions } from "./partitions.ts";
+import { ProducerIds } from "./producer_ids.ts";
 import { logConfigOf } from "./topic_log_config.ts";
 import { Topics } from "./topics.ts";
+import { TransactionCoordination } from "./transaction_coordination.ts";
+import { TransactionGuards } from "./transaction_guards.ts";
+import { endPlaces } from "./transaction_markers.ts";
 import { volumeController, type VolumeView, watchBrokers, watchControllers } from "./volume_controller.ts";
 
 /** Time between two sweeps for what deleted topics left behind. */
@@ -45,6 +52,8 @@ export interface ClusterNodeOptions {
   readonly locks: MachineLocks;
   /** As clients are told of them. */
   readonly listeners: BrokerFacts["listeners"];
+  /** Requests to other brokers. */
+  readonly links: Broker["links"];
 }
 
 /** See the file's head. */
@@ -53,6 +62,9 @@ export interface ClusterNode {
   readonly topics: Topics;
   readonly partitions: Partitions;
   readonly groups: GroupCoordination;
+  readonly producerIds: ProducerIds;
+  readonly transactions: TransactionCoordination;
+  readonly guards: TransactionGuards;
   readonly leadership: Leadership;
   readonly controller: Controller;
   readonly cluster: Cluster;
@@ -110,15 +122,16 @@ async function nodeOf(options: ClusterNodeOptions, membership: Membership): Prom
     logger,
     closedEverywhere: (topic) => leadership.closedEverywhere(topic),
   });
+  const logSettings = (name: string) => {
+    const topic = topics.get(name);
+    return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
+  };
   const partitions = new Partitions({
     disk,
     clock,
     logger,
     resources: createResources(),
-    logConfigOf(name) {
-      const topic = topics.get(name);
-      return topic === undefined ? defaultLogConfig : logConfigOf(topic.settings, config);
-    },
+    logConfigOf: logSettings,
     isPresent: (name, topicId) => store.isPresent({ name, topicId }),
     mayLead: () => membership.isValid(),
     onStalled: (partition) => leadership.stalled(partition),
@@ -133,6 +146,23 @@ async function nodeOf(options: ClusterNodeOptions, membership: Membership): Prom
     tenure: membership,
     folderOf: (shard) => `${clusterFolder}/groups/${shard}`,
   });
+  const producerIds = new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId);
+  const guards = new TransactionGuards();
+  const transactions = new TransactionCoordination({
+    disk,
+    clock,
+    logger,
+    config,
+    topics,
+    producerIds,
+    tenure: membership,
+    folderOf: (shard) => `${dataFolder}/${TRANSACTION_SHARDS}/${shard}`,
+    endPlaces: (places, marker) => {
+      const here = { partitions, topics, groups, guards, clock, tenure: membership };
+      return endPlaces({ ...here, cluster, nodeId, links: options.links }, places, marker);
+    },
+  });
+  const coordinationOf = (kind: string) => kind === TRANSACTION_SHARDS ? transactions : groups;
   const brokers = watchBrokers(view);
   const leadership: Leadership = new Leadership({
     logger,
@@ -142,12 +172,13 @@ async function nodeOf(options: ClusterNodeOptions, membership: Membership): Prom
     topics,
     partitions,
     coordinators: {
-      lead: (_kind, shard, epoch) => groups.lead(shard, epoch),
-      resign: (_kind, shard) => groups.resign(shard),
+      lead: (kind, shard, epoch) => coordinationOf(kind).lead(shard, epoch),
+      resign: (kind, shard) => coordinationOf(kind).resign(shard),
     },
     folderOf: (topic, partition) => `${dataFolder}/${topic}/${partition}`,
     pokeController: () => controller.poke(),
   }, before);
+  const cluster = new VolumeCluster(nodeId, brokers, leadership);
   const follower: AssignmentFollower = new AssignmentFollower({
     disk,
     clock,
@@ -170,6 +201,15 @@ async function nodeOf(options: ClusterNodeOptions, membership: Membership): Prom
     shouldYield: () => controllers.sightings().some(({ alive }) => alive),
     onAssigned: () => void follower.lookAgain(),
   });
+  const maintenance = new LogMaintenance({
+    disk,
+    clock,
+    logger,
+    config,
+    partitions,
+    tenure: membership,
+    logConfigOf: logSettings,
+  });
   let stopSweeping = () => {};
   let stopLooking = () => {};
 
@@ -178,14 +218,18 @@ async function nodeOf(options: ClusterNodeOptions, membership: Membership): Prom
     topics,
     partitions,
     groups,
+    producerIds,
+    transactions,
+    guards,
     leadership,
     controller,
-    cluster: new VolumeCluster(nodeId, brokers, leadership),
+    cluster,
 
     async lead() {
       await look();
       controller.start();
       await follower.start();
+      maintenance.start();
       stopSweeping = every(SWEEP_INTERVAL_MS, () => store.sweep());
       stopLooking = every(LOOK_INTERVAL_MS, look);
       await Promise.race([leadership.ready, sleep(clock, PATIENT_SESSIONS * durationMs)]);
@@ -213,10 +257,12 @@ async function nodeOf(options: ClusterNodeOptions, membership: Membership): Prom
 
     async leave() {
       stopSweeping();
+      await maintenance.stop();
       await controller.stop();
       await follower.stop();
       await leadership.stop();
       stopLooking();
+      await transactions.stop();
       await groups.stop();
       const failures = await partitions.relinquishAll();
       await store.settled();

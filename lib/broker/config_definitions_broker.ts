@@ -253,7 +253,7 @@ export const servedBrokerSettings = named({
   "transaction.abort.timed.out.transaction.cleanup.interval.ms": int(
     10000,
     atLeast(1),
-    "Time between two looks for transactions that outlived their timeout and are to be aborted.",
+    "Longest time between two looks for transactions that outlived their timeout and are to be aborted.",
     low,
   ),
   "transaction.max.timeout.ms": int(

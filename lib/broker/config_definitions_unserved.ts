@@ -5,42 +5,11 @@
 
 /** Names of broker and topic settings, by the feature that is missing. */
 const unserved: Readonly<Record<string, readonly string[]>> = {
-  "retention by time and size": [
-    "retention.ms",
-    "retention.bytes",
-    "log.retention.ms",
-    "log.retention.minutes",
-    "log.retention.hours",
-    "log.retention.bytes",
-    "log.retention.check.interval.ms",
-  ],
-  "compaction": [
-    "delete.retention.ms",
-    "max.compaction.lag.ms",
-    "min.cleanable.dirty.ratio",
-    "min.compaction.lag.ms",
-    "log.cleaner.backoff.ms",
-    "log.cleaner.dedupe.buffer.size",
-    "log.cleaner.delete.retention.ms",
-    "log.cleaner.enable",
-    "log.cleaner.io.buffer.load.factor",
-    "log.cleaner.io.buffer.size",
-    "log.cleaner.io.max.bytes.per.second",
-    "log.cleaner.max.compaction.lag.ms",
-    "log.cleaner.min.cleanable.ratio",
-    "log.cleaner.min.compaction.lag.ms",
-  ],
   "compression levels": [
     "compression.gzip.level",
     "compression.zstd.level",
   ],
   "a time limit of offset commits": ["offsets.commit.timeout.ms"],
-  "transactions": [
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
-    "transaction.max.timeout.ms",
-    "transaction.remove.expired.transaction.cleanup.interval.ms",
-    "transactional.id.expiration.ms",
-  ],
   "several brokers": [
     "broker.heartbeat.interval.ms",
     "controlled.shutdown.enable",

@@ -137,6 +137,15 @@ export class GroupCoordination {
     return this.of(groupId).offsetsOf(groupId);
   }
 
+  isUnstable(groupId: string, topic: string, partition: number): boolean {
+    return this.of(groupId).isUnstable(groupId, topic, partition);
+  }
+
+  /** A producer's transaction has ended in the groups of a shard. */
+  endTransaction(shard: number, producerId: number, commits: boolean): Promise<ErrorCode> {
+    return (this.#shards.get(shard) ?? this.#nobody).endTransaction(producerId, commits);
+  }
+
   deleteOffsets(...args: Parameters<GroupCoordinator["deleteOffsets"]>): Promise<ErrorCode | ErrorCode[]> {
     return this.of(args[0]).deleteOffsets(...args);
   }

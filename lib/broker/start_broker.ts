@@ -3,10 +3,11 @@
  *
  * Start: bind the listeners (a taken port is known before anything is written) → a session on the volume → settings and
  * topics → campaign for controller → act on the first assignment that knows the session → accept connections. No
- * partition is opened before it is used, unless another broker led it; groups are refused while their state is read.
+ * partition is opened before it is used, unless another broker led it; groups and transactions are refused
+ * while their state is read.
  * Stop: where there are other brokers, they take over everything, one partition after the other, while this one serves
- * the rest → no new connections → groups are saved → running requests end → what is still led is relinquished → the
- * leases are given back.
+ * the rest → no new connections → transactions and groups are saved → running requests end → the
+ * maintenance of logs ends → what is still led is relinquished → the leases are given back.
  */
 import { type Clock, type Random, sleep, systemClock, systemRandom } from "../clock.ts";
 import { readJson, replaceJson } from "../disk/atomic_replace.ts";
@@ -16,7 +17,8 @@ import { realDisk } from "../disk/real_disk.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Broker } from "./broker.ts";
 import type { BrokerConfig } from "./broker_config.ts";
-import { joinCluster } from "./cluster_node.ts";
+import { BrokerLinks } from "./broker_links.ts";
+import { type ClusterNode, joinCluster } from "./cluster_node.ts";
 import { isBrokerSettingName } from "./config_definitions.ts";
 import { unservedSettings } from "./config_definitions_unserved.ts";
 import { ConfigStore } from "./config_store.ts";
@@ -28,7 +30,6 @@ import { handlersOf } from "./handlers/table.ts";
 import { BrokerListener, type ListenerAddress } from "./listener.ts";
 import { planListeners } from "./listener_plan.ts";
 import { brokersFolder } from "./membership.ts";
-import { ProducerIds } from "./producer_ids.ts";
 import * as z from "zod";
 
 /** How long running requests may take to end when the broker stops. */
@@ -120,7 +121,12 @@ async function joinAndServe(
   await disk.makeFolder(brokersFolder(dataFolder));
   await disk.syncFolder(clusterFolder);
   await disk.syncFolder(dataFolder);
-  const node = await joinCluster({
+  const links = new BrokerLinks({
+    clock,
+    clientId: "kaas",
+    addressOf: (id) => node.cluster.addresses(listeners[0].info.name).find(({ nodeId }) => nodeId === id) ?? null,
+  });
+  const node: ClusterNode = await joinCluster({
     disk,
     clock,
     random,
@@ -134,6 +140,7 @@ async function joinAndServe(
       host: info.advertisedHost,
       port: info.advertisedPort,
     })),
+    links,
   });
   const { nodeId } = node.membership;
   let clusterId: string, configStore: ConfigStore;
@@ -145,6 +152,7 @@ async function joinAndServe(
     await node.lead();
   } catch (error) {
     // Nobody need wait for the end of a session that was of no use.
+    links.close();
     await node.leave().catch(() => {});
     throw error;
   }
@@ -162,8 +170,11 @@ async function joinAndServe(
     cluster: node.cluster,
     topics: node.topics,
     partitions: node.partitions,
-    producerIds: new ProducerIds(disk, `${clusterFolder}/producer_ids`, nodeId),
+    producerIds: node.producerIds,
     groups: node.groups,
+    transactions: node.transactions,
+    guards: node.guards,
+    links,
     fetchSessions: new FetchSessionCache(config.get("max.incremental.fetch.session.cache.slots"), random.next()),
     listeners: listeners.map(({ info }) => info),
   };
@@ -182,7 +193,9 @@ async function joinAndServe(
   const stop = async () => {
     await node.handOver(DRAIN_MS);
     for (const listener of listeners) listener.close();
+    await node.transactions.stop();
     await node.groups.stop();
+    links.close();
     await registry.finish(FINISH_MS);
     await node.leave();
   };

@@ -17,6 +17,14 @@ export function logConfigOf(settings: TopicSettingValues, broker: BrokerConfig):
     flushMessages: settings["flush.messages"],
     flushMs: settings["flush.ms"],
     producerIdExpirationMs: broker.get("producer.id.expiration.ms"),
+    deletes: settings["cleanup.policy"].includes("delete"),
+    compacts: settings["cleanup.policy"].includes("compact"),
+    retentionMs: settings["retention.ms"],
+    retentionBytes: settings["retention.bytes"],
+    deleteRetentionMs: settings["delete.retention.ms"],
+    minCompactionLagMs: settings["min.compaction.lag.ms"],
+    maxCompactionLagMs: settings["max.compaction.lag.ms"],
+    minCleanableDirtyRatio: settings["min.cleanable.dirty.ratio"],
     checkpointIntervalBytes: defaultLogConfig.checkpointIntervalBytes,
   };
 }

@@ -4,7 +4,7 @@
  */
 
 import type { JournalEntry } from "../journal/journal.ts";
-import { FieldReader, FieldWriter } from "./binary.ts";
+import { FieldReader, FieldWriter } from "../journal/fields.ts";
 import type { ConsumerGroupChanges, ConsumerGroupState } from "./consumer_group_state.ts";
 import {
   type ConsumerFacts,

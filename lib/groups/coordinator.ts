@@ -232,6 +232,16 @@ export class GroupCoordinator {
     return this.#offsets.commit(commit);
   }
 
+  /** See {@link GroupOffsets.endTransaction}. */
+  endTransaction(producerId: number, commits: boolean): Promise<ErrorCode> {
+    return this.#offsets.endTransaction(producerId, commits);
+  }
+
+  /** Whether a transaction that has not ended has committed an offset of this partition. */
+  isUnstable(groupId: string, topic: string, partition: number): boolean {
+    return this.#shelf.get(groupId)?.pending.has(topic, partition) === true;
+  }
+
   /** The group's offsets; undefined for a group that is not there. To be asked only while {@link availability} is NONE. */
   offsetsOf(groupId: string): CommittedOffsets | undefined {
     return this.#shelf.get(groupId)?.offsets;

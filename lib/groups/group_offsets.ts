@@ -1,16 +1,18 @@
 /**
  * Committed offsets of all groups: who may commit, when a commit is durable, when offsets and with them whole groups go.
  *
- * Offsets are seen when they are durable. While a commit is on its way its group's offsets do not expire: what is being
+ * Offsets are seen when they are durable; those of a transaction when it has been committed (`pending_offsets.ts`). While a commit is on its way its group's offsets do not expire: what is being
  * committed would be removed with what it replaces.
  */
 
 import type { Clock, Timer } from "../clock.ts";
 import { ErrorCode } from "../errors.ts";
+import type { JournalEntry } from "../journal/journal.ts";
 import { subscribedTopics } from "./consumer_protocol.ts";
-import { offsetEntry, offsetRemoval } from "./group_store.ts";
+import { offsetEntry, offsetRemoval, pendingOffsetEntry, pendingOffsetRemoval } from "./group_store.ts";
 import { type GroupShelf, type Kept, MAX_DELAY_MS } from "./group_shelf.ts";
 import type { CommittedOffsets } from "./offsets.ts";
+import type { PendingOffset } from "./pending_offsets.ts";
 
 export interface OffsetSettings {
   readonly offsetMetadataMaxBytes: number;
@@ -19,6 +21,8 @@ export interface OffsetSettings {
 }
 
 export interface OffsetCommit {
+  /** The producer whose transaction the offsets belong to: they are seen when it is committed. */
+  readonly producerId?: number;
   readonly groupId: string;
   readonly memberId: string;
   readonly instanceId: string | null;
@@ -61,7 +65,7 @@ export class GroupOffsets {
 
   /** Resolves with one code per offset, or one for them all, when the commit is durable. */
   async commit(commit: OffsetCommit): Promise<ErrorCode | ErrorCode[]> {
-    const { groupId, retentionMs } = commit;
+    const { groupId, retentionMs, producerId } = commit;
     if (this.#shelf.availability !== ErrorCode.NONE) return this.#shelf.availability;
     const problem = this.#commitProblem(commit);
     if (problem !== ErrorCode.NONE) return problem;
@@ -75,13 +79,21 @@ export class GroupOffsets {
       return { topic, partition, value: { offset, leaderEpoch, metadata, committedAtMs, expiresAtMs } };
     });
     if (taken.length > 0) {
-      const entries = taken.map(({ topic, partition, value }) => offsetEntry(groupId, topic, partition, value));
       const kept = this.#shelf.keep(groupId);
       kept.committing++;
-      const code = await this.#shelf.append(entries, () => {
-        const { offsets } = this.#shelf.keep(groupId);
-        for (const { topic, partition, value } of taken) offsets.set(topic, partition, value);
-      });
+      const code = producerId === undefined
+        ? await this.#shelf.append(
+          taken.map(({ topic, partition, value }) => offsetEntry(groupId, topic, partition, value)),
+          () => {
+            const { offsets } = this.#shelf.keep(groupId);
+            for (const { topic, partition, value } of taken) offsets.set(topic, partition, value);
+          },
+        )
+        : await this.#prepare(
+          groupId,
+          producerId,
+          taken.map(({ topic, partition, value }) => ({ topic, partition, offset: value })),
+        );
       kept.committing--;
       this.#shelf.forgetIfHollow(groupId);
       if (code !== ErrorCode.NONE) return code;
@@ -89,7 +101,63 @@ export class GroupOffsets {
     return commit.offsets.map((one) => isTooLong(one) ? ErrorCode.OFFSET_METADATA_TOO_LARGE : ErrorCode.NONE);
   }
 
-  #commitProblem({ groupId, memberId, instanceId, generationId, knowsEpochs = false }: OffsetCommit): ErrorCode {
+  /** Keeps offsets until {@link endTransaction}; whoever ends the transaction from now on finds them. */
+  #prepare(groupId: string, producerId: number, pending: readonly PendingOffset[]): Promise<ErrorCode> {
+    for (const one of pending) this.#shelf.keepPending(groupId, producerId, one);
+    return this.#shelf.append(pending.map((one) => pendingOffsetEntry(groupId, producerId, one)), () => {});
+  }
+
+  /**
+   * A producer's transaction has ended: the offsets it committed, in whatever groups, are seen from now on, or never.
+   * Resolves when that is durable; to be asked again where it cannot be.
+   */
+  async endTransaction(producerId: number, commits: boolean): Promise<ErrorCode> {
+    if (this.#shelf.availability !== ErrorCode.NONE) return this.#shelf.availability;
+    const ended = Array.from(this.#shelf.pendingIn.get(producerId) ?? [], (groupId) => ({
+      groupId,
+      offsets: this.#shelf.get(groupId)?.pending.of(producerId) ?? [],
+    }));
+    const entries = ended.flatMap(({ groupId, offsets }) =>
+      offsets.flatMap((one) => [
+        ...(commits ? [offsetEntry(groupId, one.topic, one.partition, one.offset)] : []),
+        pendingOffsetRemoval(groupId, producerId, one),
+      ])
+    );
+    return await this.#shelf.append(entries, () => {
+      this.#shelf.pendingIn.delete(producerId);
+      for (const { groupId, offsets } of ended) {
+        const kept = this.#shelf.get(groupId);
+        if (kept === undefined) continue;
+        if (commits) { for (const { topic, partition, offset } of offsets) kept.offsets.set(topic, partition, offset); }
+        kept.pending.delete(producerId);
+        this.#shelf.forgetIfHollow(groupId);
+      }
+    });
+  }
+
+  #commitProblem(commit: OffsetCommit): ErrorCode {
+    const { memberId, instanceId, generationId, producerId, knowsEpochs = false } = commit;
+    // A producer before KIP-447 says nothing of its consumer.
+    const isAnonymous = generationId < 0 && memberId === "" && instanceId === null;
+    if (producerId !== undefined && isAnonymous) return ErrorCode.NONE;
+    const problem = this.#membershipProblem(commit, knowsEpochs || producerId !== undefined);
+    if (producerId === undefined) return problem;
+    switch (problem) {
+      // What was read in this generation is written in it, too.
+      case ErrorCode.REBALANCE_IN_PROGRESS:
+        return ErrorCode.NONE;
+      case ErrorCode.STALE_MEMBER_EPOCH:
+      case ErrorCode.GROUP_ID_NOT_FOUND:
+        return ErrorCode.ILLEGAL_GENERATION;
+      default:
+        return problem;
+    }
+  }
+
+  #membershipProblem(
+    { groupId, memberId, instanceId, generationId }: OffsetCommit,
+    knowsEpochs: boolean,
+  ): ErrorCode {
     const kept = this.#shelf.get(groupId);
     if (kept === undefined) {
       if (generationId < 0) return ErrorCode.NONE;
@@ -122,7 +190,11 @@ export class GroupOffsets {
 
   /** Removes a group without members. Resolves when it is gone durably, with all its offsets. */
   deleteGroup(kept: Kept): Promise<ErrorCode> {
-    return this.#remove(kept, allOf(kept.offsets), kept.isSaved);
+    const pending = [...kept.pending.all()];
+    // Nobody ends them in a group that is no more.
+    for (const { producerId } of pending) kept.pending.delete(producerId);
+    const dropped = pending.map((one) => pendingOffsetRemoval(kept.groupId, one.producerId, one));
+    return this.#remove(kept, allOf(kept.offsets), kept.isSaved, dropped);
   }
 
   /** Drops what groups have committed for a topic that is no more. Resolves when that is durable, or cannot be. */
@@ -130,7 +202,9 @@ export class GroupOffsets {
     const removals: Promise<ErrorCode>[] = [];
     for (const kept of this.#shelf.all()) {
       const gone = allOf(kept.offsets).filter((one) => one.topic === topic);
-      if (gone.length > 0) removals.push(this.#remove(kept, gone));
+      const dropped = kept.pending.deleteTopic(topic)
+        .map((one) => pendingOffsetRemoval(kept.groupId, one.producerId, one));
+      if (gone.length + dropped.length > 0) removals.push(this.#remove(kept, gone, false, dropped));
     }
     await Promise.all(removals);
   }
@@ -157,7 +231,8 @@ export class GroupOffsets {
     const retentionMs = this.#settings().offsetRetentionMs;
     const removals: Promise<ErrorCode>[] = [];
     for (const kept of this.#shelf.all()) {
-      if (kept.committing > 0) continue;
+      // The end of a transaction renews what it has committed.
+      if (kept.committing > 0 || !kept.pending.isEmpty) continue;
       const { group, offsets, isSaved } = kept;
       const hadMembers = group.type === "consumer"
         ? group.isIdle
@@ -170,9 +245,15 @@ export class GroupOffsets {
     await Promise.all(removals);
   }
 
-  #remove(kept: Kept, partitions: readonly TopicPartition[], groupToo = false): Promise<ErrorCode> {
+  #remove(
+    kept: Kept,
+    partitions: readonly TopicPartition[],
+    groupToo = false,
+    further: readonly JournalEntry[] = [],
+  ): Promise<ErrorCode> {
     const { groupId } = kept;
     const entries = partitions.map(({ topic, partition }) => offsetRemoval(groupId, topic, partition));
+    entries.push(...further);
     if (groupToo) entries.push(...this.#shelf.removalOf(kept));
     return this.#shelf.append(entries, () => {
       const present = this.#shelf.get(groupId);

@@ -20,6 +20,7 @@ import { ConsumerGroup } from "./consumer_group.ts";
 import { changeEntries, consumerGroupRemovals, memberRemovals, StoredConsumerMembers } from "./consumer_group_store.ts";
 import { groupEntry, groupRemoval, readEntry, type StoredEntry, type StoredGroup } from "./group_store.ts";
 import { CommittedOffsets } from "./offsets.ts";
+import { type PendingOffset, PendingOffsets } from "./pending_offsets.ts";
 import type { TopicView } from "./topic_view.ts";
 
 export interface ShelfOptions {
@@ -37,6 +38,7 @@ export interface Kept {
   group: ClassicGroup | ConsumerGroup;
   readonly effects: GroupEffects;
   readonly offsets: CommittedOffsets;
+  readonly pending: PendingOffsets;
   /** How many commits are on their way into the journal. */
   committing: number;
   /** The last saving of the group that is under way. */
@@ -54,6 +56,8 @@ export const MAX_DELAY_MS = 2 ** 31 - 1;
 export class GroupShelf {
   readonly #options: ShelfOptions;
   readonly #groups = new Map<string, Kept>();
+  /** Ids of groups in which a producer's transaction has committed offsets. */
+  readonly pendingIn = new Map<number, Set<string>>();
   #journal: Journal | null = null;
   #refusal: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS;
   /** Called after each command, with the group it was for. */
@@ -90,7 +94,8 @@ export class GroupShelf {
         if (stored?.kind === "group") this.#restoreClassic(stored.groupId, stored.group, nowMs);
         else if (stored?.kind === "offset") {
           this.keep(stored.groupId).offsets.set(stored.topic, stored.partition, stored.offset);
-        } else if (stored?.kind === "consumer") {
+        } else if (stored?.kind === "pending-offset") this.keepPending(stored.groupId, stored.producerId, stored);
+        else if (stored?.kind === "consumer") {
           const { groupId } = stored;
           if (!consumers.has(groupId)) consumers.set(groupId, new StoredConsumerMembers());
           consumers.get(groupId)!.add(stored);
@@ -134,6 +139,7 @@ export class GroupShelf {
       group: new ClassicGroup(groupId, effects, this.#options.clock.wallMs()),
       effects,
       offsets: new CommittedOffsets(),
+      pending: new PendingOffsets(),
       committing: 0,
       saving: null,
       isSaved: false,
@@ -142,6 +148,14 @@ export class GroupShelf {
     };
     this.#groups.set(groupId, kept);
     return kept;
+  }
+
+  /** Keeps an offset until its transaction has ended: {@link pendingIn} then names the group. */
+  keepPending(groupId: string, producerId: number, { topic, partition, offset }: PendingOffset): void {
+    this.keep(groupId).pending.set(producerId, topic, partition, offset);
+    const groups = this.pendingIn.get(producerId);
+    if (groups === undefined) this.pendingIn.set(producerId, new Set([groupId]));
+    else groups.add(groupId);
   }
 
   newClassicGroup({ groupId, effects }: Kept): ClassicGroup {
@@ -287,7 +301,7 @@ export class GroupShelf {
   }
 
   #forgetIfHollow(kept: Kept): void {
-    if (!kept.group.isIdle || kept.isSaved || !kept.offsets.isEmpty) return;
+    if (!kept.group.isIdle || kept.isSaved || !kept.offsets.isEmpty || !kept.pending.isEmpty) return;
     if (this.#groups.get(kept.groupId) !== kept) return;
     kept.timer?.cancel();
     this.#groups.delete(kept.groupId);

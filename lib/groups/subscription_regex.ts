@@ -1,5 +1,5 @@
 /**
- * Regular expressions that consumers subscribe by (KIP-848): RE2's syntax, held against a whole topic name.
+ * Regular expressions that clients send, such as those that consumers subscribe by (KIP-848): RE2's syntax, held against a whole topic name.
  *
  * An expression becomes a small program of states, and all states that a name can be in are followed side by side. The
  * time for a name is at most its length times the size of the program, whatever the expression; the size has a bound.

@@ -51,7 +51,8 @@ const COMPRESSION_MASK = 0x07;
 const TIMESTAMP_TYPE_BIT = 0x08;
 const TRANSACTIONAL_BIT = 0x10;
 const CONTROL_BIT = 0x20;
-const DELETE_HORIZON_BIT = 0x40;
+/** Attribute bit: the base timestamp is a delete horizon. */
+export const DELETE_HORIZON_BIT = 0x40;
 
 /** Big-endian int16 at `at`. */
 export function readInt16(bytes: Uint8Array, at: number): number {

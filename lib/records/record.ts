@@ -83,7 +83,7 @@ export class RecordCursor {
 
   constructor(
     readonly bytes: Uint8Array,
-    count: number,
+    private readonly count: number,
     readonly baseOffset: number,
     readonly baseTimestamp: number,
     /** Timestamp of all records where the broker's clock set it, else null. */
@@ -91,6 +91,11 @@ export class RecordCursor {
   ) {
     this.#reader = new VarintReader(bytes);
     this.#left = count;
+  }
+
+  /** A cursor in front of the first of the same records. */
+  again(): RecordCursor {
+    return new RecordCursor(this.bytes, this.count, this.baseOffset, this.baseTimestamp, this.logAppendTime);
   }
 
   /** Absolute offset of the record. */

@@ -10,6 +10,7 @@ import {
   baseTimestamp,
   Compression,
   compressionOf,
+  DELETE_HORIZON_BIT,
   hasDeleteHorizon,
   HEADER_BYTES,
   LOG_OVERHEAD_BYTES,
@@ -47,6 +48,8 @@ export function recompressBatch(bytes: Uint8Array, start: number, to: Compressio
 export interface FilterOptions {
   /** Sets the batch's delete horizon (ms); left as it is when absent. */
   deleteHorizonMs?: number;
+  /** The batch's records, in front of the first one, where they were unpacked already. */
+  records?: RecordCursor;
 }
 
 /**
@@ -59,7 +62,7 @@ export function filterBatch(
   keep: (record: RecordCursor) => boolean,
   options: FilterOptions = {},
 ): Uint8Array | RecordsFault {
-  const cursor = openRecords(bytes, start);
+  const cursor = options.records ?? openRecords(bytes, start);
   if (cursor instanceof RecordsFault) return cursor;
   const base = options.deleteHorizonMs ?? cursor.baseTimestamp;
   const kept: Uint8Array[] = [];
@@ -87,6 +90,19 @@ export function filterBatch(
   writeInt32(batch, 57, kept.length);
   if (timestampTypeOf(batch) === "createTime") writeInt64(batch, 35, newest);
   if (options.deleteHorizonMs !== undefined) setDeleteHorizon(batch, 0, options.deleteHorizonMs);
+  sealCrc(batch);
+  return batch;
+}
+
+/**
+ * The batch at `start` without any record, whatever those are. It keeps the batch's range, its producer's sequence, and
+ * its max timestamp: by that retention judges how old it is.
+ */
+export function emptyBatch(bytes: Uint8Array, start = 0): Uint8Array {
+  const batch = withPayload(bytes, start, new Uint8Array(0), Compression.none);
+  batch[22] &= ~DELETE_HORIZON_BIT;
+  writeInt64(batch, 27, NO_TIMESTAMP);
+  writeInt32(batch, 57, 0);
   sealCrc(batch);
   return batch;
 }

@@ -38,6 +38,11 @@ export class AbortedTransactions {
     return this.#entries.length;
   }
 
+  /** All of them, in the order of their markers. */
+  entries(): readonly AbortedTransaction[] {
+    return this.#entries;
+  }
+
   /** Adds the transaction whose marker was just written; one at or before the last entry is known already. */
   add(entry: AbortedTransaction): void {
     const last = this.#entries[this.#entries.length - 1];

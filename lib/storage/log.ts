@@ -13,6 +13,7 @@ import type { Clock } from "../clock.ts";
 import type { Disk } from "../disk/disk.ts";
 import { ErrorCode } from "../errors.ts";
 import { endOffsetForEpoch, type EpochEnd, epochOfOffset } from "./epochs.ts";
+import { type Cleanable, type CleaningOptions, type CleaningOutcome, LogCleaner } from "./cleaner.ts";
 import { GroupCommit } from "./group_commit.ts";
 import { type AppendOutcome, LogAppender } from "./log_appender.ts";
 import type { LogConfig } from "./log_config.ts";
@@ -20,9 +21,10 @@ import { type FoundRecord, LogLookup } from "./log_lookup.ts";
 import { LogReader, type ReadOutcome, type ReadRequest } from "./log_reader.ts";
 import { type LogParts, LogState, type StallReason, type StorageLogger } from "./log_state.ts";
 import { LogSync } from "./log_sync.ts";
-import { type DeletedRecords, deleteRecords } from "./log_trim.ts";
+import { type DeletedRecords, deleteRecords, type Rolling } from "./log_trim.ts";
 import type { ProducerEntry } from "./producer_state.ts";
 import type { RecoveryReport } from "./recovery.ts";
+import { enforceRetention, type RetentionOutcome } from "./retention.ts";
 import { createResources, type StorageResources } from "./resources.ts";
 import { SegmentIndexing } from "./segment_indexing.ts";
 import { takeOver } from "./takeover.ts";
@@ -54,7 +56,8 @@ export class PartitionLog {
   readonly #reader: LogReader;
   readonly #lookup: LogLookup;
   readonly #appender: LogAppender;
-  /** Deletions of records run one after the other; who ends leadership waits for them. */
+  readonly #cleaner: LogCleaner;
+  /** What takes segments out of the log runs one after the other; who ends leadership waits for it. */
   #trimming: Promise<unknown> = Promise.resolve();
 
   private constructor(parts: LogParts, report: RecoveryReport) {
@@ -72,6 +75,18 @@ export class PartitionLog {
     this.#reader = new LogReader(state, this.#indexing);
     this.#lookup = new LogLookup(state, this.#indexing, this.#reader);
     this.#appender = new LogAppender(state, { sync: this.#sync, commit: this.#commit, reader: this.#reader });
+    this.#cleaner = new LogCleaner({
+      state,
+      sync: this.#sync,
+      indexing: this.#indexing,
+      inTurn: (run) => this.#trim(run),
+      roll: () =>
+        this.#trim(({ roll }) => {
+          if (state.active.sizeBytes > 0) roll();
+          return Promise.resolve();
+        }),
+      flush: () => this.#settle(),
+    });
   }
 
   /**
@@ -179,14 +194,24 @@ export class PartitionLog {
    * Raises the log's start; durable, and the files below are gone, when it resolves.
    * @param offset first offset to stay; −1 for the high watermark
    */
-  async deleteRecords(offset: number): Promise<DeletedRecords> {
-    const rolling = {
-      roll: () => this.#appender.roll(this.#state.clock.wallMs()) !== null,
-      flush: () => this.#settle(),
-    };
-    const deletion = this.#trimming.then(() => deleteRecords(this.#state, this.#sync, offset, rolling));
-    this.#trimming = deletion.catch(() => {});
-    return await deletion;
+  deleteRecords(offset: number): Promise<DeletedRecords> {
+    return this.#trim((rolling) => deleteRecords(this.#state, this.#sync, offset, rolling));
+  }
+
+  /** Removes the segments that are due to leave by age, size or the log's start; see `retention.ts`. */
+  enforceRetention(): Promise<RetentionOutcome> {
+    const parts = { state: this.#state, sync: this.#sync, indexing: this.#indexing };
+    return this.#trim((rolling) => enforceRetention(parts, rolling));
+  }
+
+  /** How dirty the log is, and whether a compaction pass is due; see `cleaner.ts`. @throws {DiskError} */
+  cleanable(): Promise<Cleanable> {
+    return this.#cleaner.cleanable();
+  }
+
+  /** Makes one compaction pass; appends and reads go on meanwhile. */
+  clean(options: CleaningOptions): Promise<CleaningOutcome> {
+    return this.#cleaner.clean(options);
   }
 
   /** What is known of each producer. */
@@ -194,6 +219,11 @@ export class PartitionLog {
     const { producers, clock, config } = this.#state;
     producers.expire(clock.wallMs(), config.producerIdExpirationMs);
     return [...producers.entries()];
+  }
+
+  /** What is known of one producer; not to be changed. */
+  producer(producerId: number): Readonly<ProducerEntry> | undefined {
+    return this.#state.producers.entry(producerId);
   }
 
   /** Obeys new settings from now on. */
@@ -217,6 +247,7 @@ export class PartitionLog {
     state.phase = "closing";
     this.#appender.stop();
     try {
+      await this.#cleaner.stop();
       await this.#trimming;
       await this.#settle();
       await this.#commit.idle();
@@ -243,6 +274,7 @@ export class PartitionLog {
    */
   async abandon(): Promise<void> {
     this.#close();
+    await this.#cleaner.stop();
     await this.#trimming;
     await this.#commit.idle();
     await this.#sync.settled();
@@ -251,6 +283,17 @@ export class PartitionLog {
   /** Makes everything durable, and finishes what rolls have left to do. */
   #settle(): Promise<ErrorCode> {
     return this.#sync.isDurable ? NOTHING_TO_WAIT_FOR : this.#commit.round();
+  }
+
+  /** Runs what takes segments out of the log behind what was asked for before. */
+  #trim<T>(run: (rolling: Rolling) => Promise<T>): Promise<T> {
+    const rolling = {
+      roll: () => this.#appender.roll(this.#state.clock.wallMs()) !== null,
+      flush: () => this.#settle(),
+    };
+    const turn = this.#trimming.then(() => run(rolling));
+    this.#trimming = turn.catch(() => {});
+    return turn;
   }
 
   #close(): void {

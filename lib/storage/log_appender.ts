@@ -146,9 +146,10 @@ export class LogAppender {
     return isFull || this.#isOld(active, maxTimestamp(batch), nowMs) ? this.roll(nowMs) : active;
   }
 
-  /** Whether `segment.ms` has passed: by the records' own time stamps, or by the clock where they have none. */
+  /** Whether `segment.ms`, or the longest time that a record may wait for compaction, has passed: by the records' own time stamps, or by the clock where they have none. */
   #isOld(segment: Segment, timestamp: number, nowMs: number): boolean {
-    const spanMs = this.#state.config.segmentMs - this.#jitterMs;
+    const { segmentMs, compacts, maxCompactionLagMs } = this.#state.config;
+    const spanMs = Math.min(segmentMs - this.#jitterMs, compacts ? maxCompactionLagMs : Infinity);
     if (segment.firstTimestamp >= 0 && timestamp >= 0) return timestamp - segment.firstTimestamp > spanMs;
     return nowMs - this.#activeSinceMs > spanMs;
   }

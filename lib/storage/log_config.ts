@@ -25,6 +25,22 @@ export interface LogConfig {
   readonly flushMs: number | null;
   /** A producer silent for this long is forgotten (`producer.id.expiration.ms`). */
   readonly producerIdExpirationMs: number;
+  /** Whether segments leave by age and size (`cleanup.policy` has delete). */
+  readonly deletes: boolean;
+  /** Whether the log is compacted (`cleanup.policy` has compact). */
+  readonly compacts: boolean;
+  /** Age of its newest record at which a segment leaves; −1: never (`retention.ms`). */
+  readonly retentionMs: number;
+  /** Oldest segments leave while what remains is at least this large; −1: never (`retention.bytes`). */
+  readonly retentionBytes: number;
+  /** How long delete marks stay after the compaction that first met them (`delete.retention.ms`). */
+  readonly deleteRetentionMs: number;
+  /** A record is left alone by compaction for at least this long (`min.compaction.lag.ms`). */
+  readonly minCompactionLagMs: number;
+  /** A record is due for compaction at the latest after this long (`max.compaction.lag.ms`). */
+  readonly maxCompactionLagMs: number;
+  /** Share of the log that has to be uncompacted before it is due (`min.cleanable.dirty.ratio`). */
+  readonly minCleanableDirtyRatio: number;
   /** Producer snapshot and recovery checkpoint are renewed after this many synced bytes: bounds a takeover's scan. */
   readonly checkpointIntervalBytes: number;
 }
@@ -41,6 +57,14 @@ export const defaultLogConfig: LogConfig = {
   flushMessages: null,
   flushMs: null,
   producerIdExpirationMs: 86400000,
+  deletes: true,
+  compacts: false,
+  retentionMs: 604800000,
+  retentionBytes: -1,
+  deleteRetentionMs: 86400000,
+  minCompactionLagMs: 0,
+  maxCompactionLagMs: Number.MAX_SAFE_INTEGER,
+  minCleanableDirtyRatio: 0.5,
   checkpointIntervalBytes: 64 * 1024 * 1024,
 };
 

@@ -3,7 +3,7 @@
  */
 
 import { RecordsFault } from "../records/fault.ts";
-import { maxTimestamp, nextOffset, sizeInBytes } from "../records/batch.ts";
+import { maxTimestamp, nextOffset, recordsCount, sizeInBytes } from "../records/batch.ts";
 import { firstRecordAtOrAfter, newestRecord, type TimedOffset } from "../records/time_lookup.ts";
 import { scanBatches } from "./batch_scan.ts";
 import { epochOfOffset } from "./epochs.ts";
@@ -32,36 +32,55 @@ export class LogLookup {
   }
 
   /** The first record in offset order whose time stamp is at or after `timestampMs`. @throws {DiskError} */
-  async firstAtOrAfter(timestampMs: number): Promise<FoundRecord | null> {
+  firstAtOrAfter(timestampMs: number): Promise<FoundRecord | null> {
+    return this.#state.throughChanges(() => this.#firstAtOrAfter(timestampMs));
+  }
+
+  /** The first of the records with the largest time stamp. @throws {DiskError} */
+  newest(): Promise<FoundRecord | null> {
+    return this.#state.throughChanges(() => this.#newest());
+  }
+
+  async #firstAtOrAfter(timestampMs: number): Promise<FoundRecord | null> {
     for (const segment of [...this.#state.segments]) {
-      if (await this.#newestTimestamp(segment) < timestampMs) continue;
+      if (await this.#indexing.newestTimestamp(segment) < timestampMs) continue;
       const found = await this.#searchIn(segment, timestampMs, firstRecordAtOrAfter);
       if (found !== null) return found;
     }
     return null;
   }
 
-  /** The first of the records with the largest time stamp. @throws {DiskError} */
-  async newest(): Promise<FoundRecord | null> {
+  async #newest(): Promise<FoundRecord | null> {
     let newest = -1;
     let holder: Segment | null = null;
     for (const segment of [...this.#state.segments]) {
-      const timestamp = await this.#newestTimestamp(segment);
+      const timestamp = await this.#indexing.newestTimestamp(segment);
       if (timestamp > newest) {
         newest = timestamp;
         holder = segment;
       }
     }
     if (holder === null) return null;
-    const inBatch = (batch: Uint8Array, start: number, _ms: number, from: number) => newestRecord(batch, start, from);
-    return await this.#searchIn(holder, newest, inBatch);
+    return await this.#searchIn(holder, newest, newestInBatch) ?? await this.#newestOfBatches();
   }
 
-  /** Largest time stamp in a segment, ms; −1 when it has none. */
-  async #newestTimestamp(segment: Segment): Promise<number> {
-    if (segment === this.#state.active) return segment.indexes?.maxTimestamp ?? -1;
-    if (segment.maxTimestamp === null) await this.#indexing.indexes(segment);
-    return segment.maxTimestamp ?? -1;
+  /** {@link newest} where compaction has removed the record with the newest time stamp, from all batches' headers. */
+  async #newestOfBatches(): Promise<FoundRecord | null> {
+    const { logStartOffset, highWatermark, segments } = this.#state;
+    let newest = -1;
+    let holder: Segment | null = null;
+    for (const segment of [...segments]) {
+      const endOffset = Math.min(segment.endOffset, highWatermark);
+      const { baseOffset: minOffset, sizeBytes: endPosition } = segment;
+      const range = { position: 0, endPosition, endOffset, minOffset, verify: "headers" as const };
+      await scanBatches(this.#reader.fileFor(segment), range, (bytes, start) => {
+        if (recordsCount(bytes, start) === 0 || nextOffset(bytes, start) <= logStartOffset) return;
+        if (maxTimestamp(bytes, start) <= newest) return;
+        newest = maxTimestamp(bytes, start);
+        holder = segment;
+      });
+    }
+    return holder === null ? null : await this.#searchIn(holder, newest, newestInBatch);
   }
 
   /** Looks through the batches that may hold `timestampMs` or later, until one of them has the record. */
@@ -94,6 +113,10 @@ export class LogLookup {
       minOffset = nextOffset(batch);
     }
   }
+}
+
+function newestInBatch(batch: Uint8Array, start: number, _ms: number, from: number): TimedOffset | null | RecordsFault {
+  return newestRecord(batch, start, from);
 }
 
 /** The last indexed place in front of which every record is older. */

@@ -104,7 +104,7 @@ export class LogReader {
       let turn = steps.next(0);
       while (!turn.done) {
         const step = turn.value;
-        if (step.kind === "later" || !step.segment.file.mayReadSync) {
+        if (step.kind === "later" || step.segment.isReplaced || !step.segment.file.mayReadSync) {
           steps.return(undefined as never);
           return null;
         }
@@ -118,6 +118,14 @@ export class LogReader {
   }
 
   async #readLater(request: ReadRequest): Promise<ReadOutcome> {
+    try {
+      return await this.#state.throughChanges(() => this.#readOnce(request));
+    } catch (error) {
+      return this.#failed(request, error);
+    }
+  }
+
+  async #readOnce(request: ReadRequest): Promise<ReadOutcome> {
     const steps = this.#steps(request);
     try {
       let turn = steps.next(0);
@@ -131,9 +139,8 @@ export class LogReader {
         }
       }
       return turn.value;
-    } catch (error) {
+    } finally {
       steps.return(undefined as never);
-      return this.#failed(request, error);
     }
   }
 
@@ -155,7 +162,7 @@ export class LogReader {
       const found = yield* this.#stepsIn(segment, { ...request, offset }, limitOffset);
       if (found !== "end") return found;
       // The segment ends before its successor begins: what lay between is gone, reading goes on behind.
-      const next = state.segments[state.segments.indexOf(segment) + 1];
+      const next = state.segments.find(({ baseOffset }) => baseOffset >= segment.endOffset);
       if (next === undefined || next.baseOffset >= limitOffset) return this.#nothing();
       offset = next.baseOffset;
     }
@@ -277,7 +284,7 @@ export class LogReader {
     if (request.limit !== "lastStableOffset") return NO_RANGES;
     const { segments } = this.#state;
     const found: AbortedRange[] = [];
-    for (let i = segments.indexOf(segment); i >= 0 && i < segments.length; i++) {
+    for (let i = this.#state.segmentIndexAt(segment.baseOffset); i < segments.length; i++) {
       const { aborted } = segments[i];
       if (aborted === null) yield { kind: "later", run: () => this.#indexing.aborted(segments[i]) };
       if (segments[i].aborted?.collect(request.offset, endOffset, found)) break;
@@ -322,6 +329,8 @@ export class LogReader {
     if (state.phase === "closed") return refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER);
     // The segment was removed while it was being read.
     if (request.offset < state.logStartOffset) return refuse(ErrorCode.OFFSET_OUT_OF_RANGE);
+    // Its leader before was still removing what it had merged: the next takeover sees where the records are now.
+    if (error.kind === "not-found") state.stall("io", "a segment is gone", error);
     state.logger.warn("read failed", { folder: state.folder, offset: request.offset, error: String(error) });
     return refuse(ErrorCode.KAFKA_STORAGE_ERROR);
   }

@@ -73,6 +73,10 @@ export class LogState {
   stalled: StallReason | null = null;
   /** `closing`: takes nothing more, still finishes what it took. `closed`: no handle is open or will be. */
   phase: "leading" | "closing" | "closed" = "leading";
+  /** Resolves when the swap of segments that is under way has ended; null when there is none. */
+  swap: Promise<void> | null = null;
+  /** Counts the times that sealed segments were replaced or removed. */
+  segmentChanges = 0;
   /** As last written to the volume. */
   manifest: Manifest;
   readonly #listeners = new Set<() => void>();
@@ -117,6 +121,20 @@ export class LogState {
       else high = middle;
     }
     return Math.max(0, low - 1);
+  }
+
+  /** Runs what reads segments, once more whenever it failed because segments were replaced or removed meanwhile. */
+  async throughChanges<T>(run: () => Promise<T>): Promise<T> {
+    for (;;) {
+      const { segmentChanges } = this;
+      try {
+        return await run();
+      } catch (error) {
+        const hasChanged = this.swap !== null || this.segmentChanges !== segmentChanges;
+        if (!(error instanceof DiskError) || this.phase === "closed" || !hasChanged) throw error;
+        await this.swap;
+      }
+    }
   }
 
   /** Calls `listener` after each move of the high watermark, and when the log closes. Returns how to stop that. */

@@ -40,6 +40,8 @@ export class SupersededError extends Error {
 export class LogSync {
   readonly #state: LogState;
   #seals: Seal[] = [];
+  /** Sealed segments that a commit round has not finished with. */
+  readonly #unfinished = new Set<Segment>();
   /** Appended since the last checkpoint. */
   #bytesSinceCheckpoint = 0;
   /** Side files are written one at a time. */
@@ -68,7 +70,13 @@ export class LogSync {
   sealed(segment: Segment): void {
     this.#changed = true;
     this.#seals.push({ segment, checkpoint: this.#checkpointNow() });
+    this.#unfinished.add(segment);
     this.#bytesSinceCheckpoint = 0;
+  }
+
+  /** Whether a segment is sealed, and all of it and its side files are on the volume. */
+  isFinished(segment: Segment): boolean {
+    return segment !== this.#state.active && !this.#unfinished.has(segment);
   }
 
   /** Whether a commit round would have nothing to do. */
@@ -96,6 +104,7 @@ export class LogSync {
         await seal.segment.file.sync();
         this.#durable(seal.segment.endOffset);
         await this.#finishSeal(seal);
+        this.#unfinished.delete(seal.segment);
       }
       await active.file.sync();
       await this.#assertPresent(active);
@@ -118,7 +127,7 @@ export class LogSync {
     this.#changed = false;
     const checkpoint = this.#checkpointNow();
     this.#bytesSinceCheckpoint = 0;
-    await this.#inTurn(() => this.#write(checkpoint));
+    await this.inTurn(() => this.#write(checkpoint));
     await this.#saveIndexes(this.#state.active, false);
   }
 
@@ -130,14 +139,14 @@ export class LogSync {
     if (this.#snapshotOffset >= endOffset) return true;
     const checkpoint = this.#checkpointNow();
     if (await flush() !== ErrorCode.NONE) return false;
-    await this.#inTurn(() => this.#write(checkpoint));
+    await this.inTurn(() => this.#write(checkpoint));
     return this.#snapshotOffset >= endOffset;
   }
 
   /** Sees to it that the manifest has the present offsets; durable when it resolves. @throws {DiskError} */
   async manifest(changes: Partial<Pick<Manifest, "logStartOffset">> = {}): Promise<void> {
     const state = this.#state;
-    await this.#inTurn(async () => {
+    await this.inTurn(async () => {
       const manifest: Manifest = {
         epoch: state.leaderEpoch,
         highWatermark: state.durableOffset,
@@ -226,7 +235,7 @@ export class LogSync {
     const { disk, folder } = this.#state;
     await this.#saveIndexes(segment, true);
     try {
-      await this.#inTurn(() => this.#write(checkpoint));
+      await this.inTurn(() => this.#write(checkpoint));
     } catch (error) {
       if (error instanceof SupersededError) throw error;
       this.#warn("checkpoint could not be written", error);
@@ -242,7 +251,7 @@ export class LogSync {
       await this.#write(checkpoint);
       if (this.#state.phase !== "closed") await this.#saveIndexes(active, false);
     };
-    this.#inTurn(write).catch((error) => {
+    this.inTurn(write).catch((error) => {
       if (this.#state.phase === "closed") return;
       if (error instanceof SupersededError || stallKindOf(error) === "gone") this.#stall("", error);
       else this.#warn("checkpoint could not be written", error);
@@ -277,13 +286,14 @@ export class LogSync {
 
   async #saveIndexes(segment: Segment, sync: boolean): Promise<void> {
     try {
-      await segment.indexes?.save(this.#state.disk, { sync });
+      if (!segment.isReplaced) await segment.indexes?.save(this.#state.disk, { sync });
     } catch (error) {
       this.#warn("index could not be saved", error);
     }
   }
 
-  #inTurn(write: () => Promise<void>): Promise<void> {
+  /** Runs `write` when no side file is being written, and lets none be written meanwhile; not at all once closed. */
+  inTurn(write: () => Promise<void>): Promise<void> {
     const turn = this.#sideFiles.then(() => {
       if (this.#state.phase !== "closed") return write();
     });

@@ -44,30 +44,46 @@ export async function deleteRecords(
   if (refusal !== null) return { errorCode: refusal, lowWatermark: -1 };
   const wanted = offset === -1 ? state.highWatermark : offset;
   if (wanted < 0 || wanted > state.highWatermark) return { errorCode: ErrorCode.OFFSET_OUT_OF_RANGE, lowWatermark: -1 };
+  const errorCode = await raiseStart(state, sync, wanted, rolling);
+  return errorCode === ErrorCode.NONE
+    ? { errorCode, lowWatermark: state.logStartOffset }
+    : { errorCode, lowWatermark: -1 };
+}
+
+/**
+ * Raises the log's start to `wanted`, which is at most the high watermark, and removes what is below; see
+ * {@link deleteRecords} for the order. Whether the active segment is emptied is decided before anything is waited for.
+ */
+export async function raiseStart(
+  state: LogState,
+  sync: LogSync,
+  wanted: number,
+  rolling: Rolling,
+): Promise<ErrorCode> {
   if (wanted > state.logStartOffset) {
     if (wanted === state.logEndOffset && state.active.sizeBytes > 0) {
-      if (!rolling.roll()) return { errorCode: ErrorCode.KAFKA_STORAGE_ERROR, lowWatermark: -1 };
+      if (!rolling.roll()) return ErrorCode.KAFKA_STORAGE_ERROR;
     }
     // In relaxed logs the high watermark may be ahead of what is durable.
     const flushed = await rolling.flush();
-    if (flushed !== ErrorCode.NONE) return { errorCode: flushed, lowWatermark: -1 };
+    if (flushed !== ErrorCode.NONE) return flushed;
     try {
       await sync.manifest({ logStartOffset: Math.max(wanted, state.logStartOffset) });
     } catch (error) {
       if (error instanceof SupersededError) {
         state.stall("superseded", error.message);
-        return { errorCode: ErrorCode.NOT_LEADER_OR_FOLLOWER, lowWatermark: -1 };
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER;
       }
       if (!(error instanceof DiskError)) throw error;
       state.logger.warn("log start could not be raised", { folder: state.folder, error: String(error) });
-      return { errorCode: ErrorCode.KAFKA_STORAGE_ERROR, lowWatermark: -1 };
+      return ErrorCode.KAFKA_STORAGE_ERROR;
     }
     // Abandoned meanwhile: the manifest was not written, and the files are somebody else's.
-    if (state.phase === "closed") return { errorCode: ErrorCode.NOT_LEADER_OR_FOLLOWER, lowWatermark: -1 };
+    if (state.phase === "closed") return ErrorCode.NOT_LEADER_OR_FOLLOWER;
     state.logStartOffset = Math.max(wanted, state.logStartOffset);
   }
   await removeBelowStart(state, sync, rolling);
-  return { errorCode: ErrorCode.NONE, lowWatermark: state.logStartOffset };
+  return ErrorCode.NONE;
 }
 
 /**
@@ -89,6 +105,7 @@ export async function removeBelowStart(state: LogState, sync: LogSync, { flush }
   }
   const gone = state.segments.filter((segment) => isGone(segment) && segment.endOffset <= endOffset);
   state.segments = state.segments.filter((segment) => !gone.includes(segment));
+  state.segmentChanges++;
   const notes: string[] = [];
   for (const segment of gone) {
     await segment.drain();

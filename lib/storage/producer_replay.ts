@@ -47,7 +47,10 @@ export class ProducerReplay {
 
   /** The aborted transactions of a segment that is about to be read, without those that will be met again. */
   async prepare(disk: Disk, segment: Segment): Promise<void> {
-    segment.aborted ??= AbortedTransactions.decode(await disk.readFile(segment.abortedPath));
+    if (segment.aborted === null) {
+      segment.aborted = AbortedTransactions.decode(await disk.readFile(segment.abortedPath));
+      segment.aborted.truncate(segment.endOffset); // what a swap left half done speaks of later segments too
+    }
     const { count } = segment.aborted;
     segment.aborted.truncate(this.from);
     // The file may name transactions whose markers a crash has taken: it must not keep them.

@@ -48,6 +48,8 @@ export class Segment {
   aborted: AbortedTransactions | null = null;
   /** Whether `aborted` holds something else than its file. */
   abortedChanged = false;
+  /** A cleaned segment takes this one's place, and its file names with it: nothing is saved for this one any more. */
+  isReplaced = false;
   corruptRanges: CorruptRange[] = [];
   /** The handle that sealed segments are read by, and the active one is written by. */
   file: SegmentFile;

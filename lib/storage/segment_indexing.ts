@@ -38,6 +38,13 @@ export class SegmentIndexing {
     });
   }
 
+  /** Largest time stamp in a segment, ms; −1 when it has none. @throws {DiskError} */
+  async newestTimestamp(segment: Segment): Promise<number> {
+    if (segment === this.#state.active) return segment.indexes?.maxTimestamp ?? -1;
+    if (segment.maxTimestamp === null) await this.indexes(segment);
+    return segment.maxTimestamp ?? -1;
+  }
+
   /** Builds the indexes anew from the segment's headers: those at hand led to a wrong place. @throws {DiskError} */
   rebuild(segment: Segment): Promise<void> {
     return this.#once(segment, () => this.#rebuild(segment));
@@ -52,7 +59,15 @@ export class SegmentIndexing {
     } catch (error) {
       if (!(error instanceof DiskError) || error.kind !== "not-found") throw error;
     }
-    segment.aborted ??= AbortedTransactions.decode(bytes);
+    if (segment.aborted !== null) return;
+    const aborted = AbortedTransactions.decode(bytes);
+    aborted.truncate(segment.endOffset); // what a swap left half done speaks of later segments too
+    segment.aborted = aborted;
+  }
+
+  /** Resolves when nothing is being loaded for the segment. */
+  async settled(segment: Segment): Promise<void> {
+    await this.#loading.get(segment)?.catch(() => {});
   }
 
   async #rebuild(segment: Segment): Promise<void> {
@@ -95,7 +110,7 @@ export class SegmentIndexing {
     const { disk, logger, folder } = this.#state;
     indexes.seal();
     try {
-      await indexes.save(disk, { sync: false });
+      if (!segment.isReplaced) await indexes.save(disk, { sync: false });
     } catch (error) {
       logger.warn("index could not be saved", { folder, error: String(error) });
     }

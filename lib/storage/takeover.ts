@@ -9,7 +9,7 @@
 import type { Clock } from "../clock.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
 import { ErrorCode, KafkaError } from "../errors.ts";
-import { cutAsideName, type PartitionState } from "../partition_state.ts";
+import { cutAsideName, isTemporaryName, type PartitionState } from "../partition_state.ts";
 import { HEADER_BYTES, maxTimestamp } from "../records/batch.ts";
 import { AbortedTransactions } from "./aborted_transactions.ts";
 import type { LogConfig } from "./log_config.ts";
@@ -94,6 +94,7 @@ export async function takeOver(takeover: Takeover): Promise<{ parts: LogParts; r
     const active = await activeSegment(takeover, kept, extent); // step 3
     opened.push(active);
     extent = await withRaisedStart(takeover, extent);
+    if (takeover.config.compacts) await fenceCompaction(takeover, kept, found, extent);
     const raised: Manifest = {
       epoch: leaderEpoch,
       highWatermark: extent.logEndOffset,
@@ -297,6 +298,33 @@ async function withRaisedStart({ disk, folder, leaderEpoch }: Takeover, extent: 
   if (epoch > leaderEpoch) throw supersededBy(epoch, leaderEpoch);
   const raised = Math.min(Math.max(extent.logStartOffset, logStartOffset), extent.logEndOffset);
   return { ...extent, logStartOffset: raised };
+}
+
+/**
+ * A deposed leader may have been in the middle of compaction. Without the file that it was about to put in place it
+ * changes no segment any more; what it has changed since the folder was listed is met by the next try.
+ */
+async function fenceCompaction(
+  { disk, folder }: Takeover,
+  kept: readonly Segment[],
+  found: PartitionState,
+  { logStartOffset }: LogExtent,
+): Promise<void> {
+  const unlooked: string[] = [];
+  for (const { name } of await disk.list(folder)) {
+    if (isTemporaryName(name) && name.includes(".log.")) await removeFile(disk, `${folder}/${name}`, unlooked);
+  }
+  const sizesOf = ({ segments }: PartitionState) =>
+    new Map(segments.map(({ stem, logBytes }) => [`${folder}/${stem}.log`, logBytes]));
+  const before = sizesOf(found);
+  const after = sizesOf((await readPartitionFolder(disk, folder)).state);
+  for (const [i, segment] of kept.entries()) {
+    if (segment.endOffset <= logStartOffset) continue;
+    const bytes = after.get(segment.logPath);
+    // The last one may have been cut here, or written to by the leader before.
+    const isSame = bytes === before.get(segment.logPath) || bytes === segment.sizeBytes || i === kept.length - 1;
+    if (bytes === undefined || !isSame) throw new DiskError("stale", "take over", segment.logPath);
+  }
 }
 
 /** Step 5, in the order aborted transactions, snapshot, checkpoint; see `log_sync.ts`. */

@@ -98,6 +98,7 @@ export class ClusterWorld {
     this.#inBackground(async () => {
       try {
         const node = await joinCluster({
+          links: { call: () => Promise.resolve(null) },
           disk: gate.disk,
           clock: gate.clock,
           random: this.random.fork() as Random,

@@ -120,6 +120,16 @@ const operations: Readonly<Record<string, Operation>> = {
     run: async (world) => await world.deleteRecords(world.leader!, -1),
     calls: 10,
   },
+  "retention of some segments": {
+    before: ledWithBatches,
+    run: async (world) => await world.retain(world.leader!, 1),
+    calls: 10,
+  },
+  "retention of all segments": {
+    before: ledWithBatches,
+    run: async (world) => await world.retain(world.leader!, 0),
+    calls: 10,
+  },
   "a takeover after records were deleted": {
     before: async (world) => {
       await ledWithBatches(world);

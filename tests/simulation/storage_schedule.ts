@@ -42,6 +42,9 @@ const EVENTS: Readonly<Record<string, Event>> = {
     const { logStartOffset, highWatermark } = leader.log;
     await world.deleteRecords(leader, random.chance(0.3) ? -1 : random.between(logStartOffset, highWatermark));
   }),
+  retain: led(async (world, leader, random) => {
+    await world.retain(leader, random.chance(0.2) ? 0 : random.below(leader.log.sizeBytes + 1));
+  }),
   passTime: (world, random) => world.clock.advance(random.between(1, 5000)),
   handOver: async (world) => {
     await world.relinquish();
@@ -58,6 +61,7 @@ const EVENTS: Readonly<Record<string, Event>> = {
   zombieRelinquishes: zombie(async (world, leader) => {
     await leader.log.relinquish().catch((error) => world.note(`a deposed leader could not relinquish: ${error}`));
   }),
+  zombieRetains: zombie(async (world, leader) => await world.retain(leader, 0)),
   zombieDeletes: zombie(async (world, leader) => await world.deleteRecords(leader, -1)),
   crash: async (world) => await world.crash(),
   crashSoon: (world, random) => world.disk.crashAfter(world.disk.operations + random.between(1, 40)),
@@ -93,6 +97,7 @@ const WEIGHTS: Readonly<Record<string, number>> = {
   settle: 6,
   consume: 3,
   deleteRecords: 2,
+  retain: 1.5,
   passTime: 1,
   handOver: 2,
   depose: 1.5,
@@ -101,6 +106,7 @@ const WEIGHTS: Readonly<Record<string, number>> = {
   zombieProduces: 3,
   zombieRelinquishes: 1,
   zombieDeletes: 0.7,
+  zombieRetains: 0.5,
   crash: 1,
   crashSoon: 2,
   restart: 1.5,

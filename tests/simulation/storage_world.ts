@@ -293,6 +293,17 @@ export class World {
     if (errorCode === ErrorCode.NONE && leader === this.leader) this.observe();
   }
 
+  /** Lets retention remove the oldest segments while what remains is at least so many bytes. */
+  async retain(leader: Leader, retentionBytes: number): Promise<void> {
+    this.note(`retain ${retentionBytes} bytes`);
+    if (leader !== this.leader && !leader.deposed) this.#knowsAll = false;
+    leader.log.applyConfig({ ...this.#config, retentionBytes });
+    const { errorCode, logStartOffset } = await leader.log.enforceRetention();
+    leader.log.applyConfig(this.#config);
+    this.note(`retained: ${errorCode} ${logStartOffset}`);
+    if (errorCode === ErrorCode.NONE && leader === this.leader) this.observe();
+  }
+
   /** Lets everything that is under way come to its end. */
   async settle(): Promise<void> {
     await this.disk.settle();

@@ -1,7 +1,8 @@
 /**
  * OffsetFetch (0–10): the offsets a group has committed, of the partitions asked for or of all. A partition without one
- * has offset −1 and no error, and so has one that does not exist. A member of the consumer protocol reads in its own
- * epoch only (KIP-848).
+ * has offset −1 and no error, and so has one that does not exist. Who wants stable offsets only (KIP-447) is told to come
+ * back while a transaction that has committed one is not over. A member of the consumer protocol reads in its own epoch
+ * only (KIP-848).
  */
 
 import { ErrorCode } from "../../errors.ts";
@@ -37,12 +38,12 @@ export function offsetFetchHandler(broker: Pick<Broker, "groups" | "topics">): H
       if (apiVersion >= SEVERAL_SINCE) {
         const groups = request.groups.map(({ groupId, memberId, memberEpoch, topics }) => ({
           groupId,
-          ...fetchOffsets(broker, groupId, topics, apiVersion, { memberId, memberEpoch }),
+          ...fetchOffsets(broker, groupId, topics, request.requireStable, apiVersion, { memberId, memberEpoch }),
         }));
         return { throttleTimeMs: 0, topics: [], errorCode: ErrorCode.NONE, groups };
       }
       const wanted = request.topics?.map((topic) => ({ ...topic, topicId: ZERO_UUID })) ?? null;
-      const fetched = fetchOffsets(broker, request.groupId, wanted, apiVersion);
+      const fetched = fetchOffsets(broker, request.groupId, wanted, request.requireStable, apiVersion);
       return { throttleTimeMs: 0, ...fetched, groups: [] };
     },
   };
@@ -52,6 +53,7 @@ function fetchOffsets(
   { groups, topics }: Pick<Broker, "groups" | "topics">,
   groupId: string,
   wanted: Wanted,
+  requireStable: boolean,
   apiVersion: number,
   { memberId, memberEpoch }: { readonly memberId: string | null; readonly memberEpoch: number } = NO_MEMBER,
 ) {
@@ -67,22 +69,27 @@ function fetchOffsets(
     return { topics: refused, errorCode };
   }
   const offsets = groups.offsetsOf(groupId);
+  const resultIn = (topic: string, index: number) =>
+    requireStable && groups.isUnstable(groupId, topic, index)
+      ? resultOf(index, undefined, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+      : resultOf(index, offsets?.get(topic, index), ErrorCode.NONE);
   const hasIds = apiVersion >= TOPIC_IDS_SINCE;
   if (wanted === null) {
     const all = Array.from(offsets?.topics() ?? [], ([name, partitions]) => ({
       name,
       topicId: topics.get(name)?.topicId ?? ZERO_UUID,
-      partitions: Array.from(partitions, ([index, offset]) => resultOf(index, offset, ErrorCode.NONE)),
+      partitions: Array.from(partitions.keys(), (index) => resultIn(name, index)),
     }));
     return { topics: hasIds ? all.filter(({ topicId }) => topicId !== ZERO_UUID) : all, errorCode };
   }
   const found = wanted.map(({ name, topicId, partitionIndexes }) => {
     const topic = hasIds ? topics.getById(topicId)?.name : name;
-    const code = topic === undefined ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.NONE;
     return {
       name,
       topicId,
-      partitions: partitionIndexes.map((index) => resultOf(index, offsets?.get(topic ?? "", index), code)),
+      partitions: partitionIndexes.map((index) =>
+        topic === undefined ? resultOf(index, undefined, ErrorCode.UNKNOWN_TOPIC_ID) : resultIn(topic, index)
+      ),
     };
   });
   return { topics: found, errorCode };

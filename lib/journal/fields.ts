@@ -1,4 +1,4 @@
-/** Small self-describing fields for what groups keep on disk. Big-endian; a string is its length in bytes and UTF-8. */
+/** Small self-describing fields for what is kept in journals. Big-endian; a string is its length in bytes and UTF-8. */
 
 const utf8 = new TextEncoder();
 const text = new TextDecoder("utf-8", { ignoreBOM: true });
