@@ -45,6 +45,8 @@ async function withFlawedVolume(
   settings: Parameters<typeof WireBroker.start>[0] = {},
 ): Promise<void> {
   const { logged, logger } = loggedLines();
+  // The broker's own timers keep no process alive.
+  const alive = setInterval(() => {}, 1_000);
   const disk = new HookedDisk();
   const clock = new ShiftedClock();
   const wire = await WireBroker.start({ "node.id": 0, ...settings }, { disk, clock, locks, logger });
@@ -56,6 +58,7 @@ async function withFlawedVolume(
       if (!(error instanceof Deno.errors.NotFound || error instanceof DiskError)) throw error;
       await Deno.remove(wire.folder, { recursive: true }).catch(() => {});
     });
+    clearInterval(alive);
   }
 }
 
