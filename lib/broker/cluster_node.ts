@@ -237,22 +237,25 @@ async function nodeOf(options: ClusterNodeOptions, membership: Membership): Prom
 
     async handOver(patienceMs) {
       const total = leadership.dutyCount;
-      const others = brokers.sightings()
-        .filter(({ record, alive }) => alive && !record.draining && record.nodeId !== nodeId);
-      if (others.length === 0 || total === 0 || !membership.isValid()) return;
-      logger.info("draining", { partitions: total, to: others.map(({ record }) => record.holder).join(",") });
+      const others = () =>
+        brokers.sightings().filter(({ record, alive }) => alive && !record.draining && record.nodeId !== nodeId)
+          .map(({ record }) => record.holder);
+      if (others().length === 0 || total === 0 || !membership.isValid()) return;
+      logger.info("draining", { partitions: total, to: others().join(",") });
       const deadline = clock.monotonicMs() + patienceMs;
       await membership.drain(true);
       controller.poke();
-      while (leadership.dutyCount > 0 && membership.isValid() && clock.monotonicMs() < deadline) {
+      while (
+        leadership.dutyCount > 0 && others().length > 0 && membership.isValid() && clock.monotonicMs() < deadline
+      ) {
         await Promise.race([leadership.nextChange(), sleep(clock, LOOK_INTERVAL_MS)]);
       }
       const left = leadership.dutyCount;
       if (left === 0) logger.info("drained", { partitions: total });
-      else {logger.warn("not drained: what is left is closed here and taken over later", {
-          partitions: left,
-          of: total,
-        });}
+      else if (others().length === 0) logger.info("nobody is left to take over", { partitions: left });
+      else {
+        logger.warn("not drained: what is left is closed here and taken over later", { partitions: left, of: total });
+      }
     },
 
     async leave() {

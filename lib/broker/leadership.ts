@@ -22,7 +22,7 @@ import type { Topic, TopicListener, Topics } from "./topics.ts";
 const TAKEN_OVER_AT_ONCE = 8;
 /** Time between two looks at how far the other brokers are. */
 const OTHERS_LOOK_MS = 10;
-/** How long a new topic waits for the other brokers to know it. */
+/** How long the answer to a change of a topic waits for the other brokers to know it. */
 const OTHERS_PATIENCE_MS = 1000;
 
 /** Follows shards of coordinators, which are assigned as partitions are. */
@@ -64,6 +64,8 @@ export class Leadership implements TopicListener, MembershipListener {
   #takingOver = 0;
   #stopped = false;
   readonly #waiting = new Set<() => void>();
+  /** Deleted topics whose files may be open somewhere, by id. */
+  readonly #closing = new Map<string, Promise<void>>();
   readonly #firstApplied = Promise.withResolvers<void>();
   /** Resolves when an assignment that knows this broker is in effect. */
   readonly ready: Promise<void> = this.#firstApplied.promise;
@@ -153,7 +155,19 @@ export class Leadership implements TopicListener, MembershipListener {
    * Tells that a topic's folder is gone from its place. Resolves when no live broker has a file of it open any more, or
    * nobody can know.
    */
-  async closedEverywhere(topic: TopicIdentity): Promise<void> {
+  closedEverywhere(topic: TopicIdentity): Promise<void> {
+    const closing = this.#closing.get(topic.topicId) ?? this.#closedEverywhere(topic)
+      .finally(() => this.#closing.delete(topic.topicId));
+    this.#closing.set(topic.topicId, closing);
+    return closing;
+  }
+
+  /** The next request may come to another broker: it should not be told of the deleted topic there. */
+  async nameFreed(topic: Topic): Promise<void> {
+    await Promise.race([this.closedEverywhere(topic), sleep(this.options.clock, OTHERS_PATIENCE_MS)]);
+  }
+
+  async #closedEverywhere(topic: TopicIdentity): Promise<void> {
     await this.#announce(topic.name);
     while (this.#assignment === null || knows(this.#assignment, topic)) {
       if (this.#isOver) return;

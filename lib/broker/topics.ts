@@ -48,6 +48,8 @@ export interface TopicListener {
   partitionsAdded?(topic: Topic, firstPartition: number, leaders: ReadonlyMap<number, number>): void | Promise<void>;
   /** The topic can no longer be looked up: close every handle on its files. */
   topicDeleted?(topic: Topic): void | Promise<void>;
+  /** Its name is free on the volume. */
+  nameFreed?(topic: Topic): void | Promise<void>;
   /** The values in effect may have changed. */
   topicConfigured?(topic: Topic): void;
   /** The topic's own settings were changed here. */
@@ -226,6 +228,7 @@ export class Topics {
       this.#take(present);
       await this.#tell((listener) => listener.topicDeleted?.(present));
       await this.#remove(present);
+      await this.#tell((listener) => listener.nameFreed?.(present));
       return null;
     });
   }

@@ -56,10 +56,23 @@ export interface PlanInput {
 export function planAssignment(input: PlanInput): Assignment | null {
   const { previous, brokers, controller } = input;
   if (!brokers.some(({ alive }) => alive)) return null;
-  const plan = new Plan(input);
-  const partitions = plan.all(input.topics, previous?.partitions ?? []);
-  const coordinators = plan.all(input.coordinators, previous?.coordinators ?? []);
-  const entries = plan.withMoves([...partitions, ...coordinators]);
+  // Partitions and each kind of coordinator are spread apart from each other.
+  const groups = [
+    { topics: input.topics, held: previous?.partitions ?? [] },
+    ...input.coordinators.map((kind) => ({
+      topics: [kind],
+      held: (previous?.coordinators ?? []).filter(({ topic }) => topic === kind.name),
+    })),
+  ].map(({ topics, held }) => {
+    const plan = new Plan(input, held);
+    return { plan, entries: plan.all(topics) };
+  });
+  let room = input.movesAtOnce - groups.flatMap(({ entries }) => entries.filter(isMoving)).length;
+  const [partitions, ...coordinators] = groups.map(({ plan, entries }) => {
+    const next = plan.withMoves(entries, room);
+    room -= next.filter(isMoving).length - entries.filter(isMoving).length;
+    return next;
+  });
   const time = new Date(input.wallMs).toISOString();
   const next: Assignment = {
     ...previous,
@@ -74,11 +87,15 @@ export function planAssignment(input: PlanInput): Assignment | null {
       tenure,
       changes,
     })),
-    partitions: entries.slice(0, partitions.length),
+    partitions,
     topics: input.topics.map(({ name, topicId, revision }) => ({ name, topicId, revision })),
-    coordinators: entries.slice(partitions.length),
+    coordinators: coordinators.flat(),
   };
   return previous !== null && isSame(previous, next) ? null : next;
+}
+
+function isMoving({ moveTo }: PartitionAssignment): boolean {
+  return moveTo !== undefined;
 }
 
 class Plan {
@@ -88,7 +105,7 @@ class Plan {
   readonly #given = new Map<string, "closed" | "stalled">();
   readonly #tenures = new Map<string, number>();
 
-  constructor(private readonly input: PlanInput) {
+  constructor(private readonly input: PlanInput, private readonly held: readonly PartitionAssignment[]) {
     const { brokers, previous } = input;
     this.#brokers = new Map(brokers.map((broker) => [broker.id, broker]));
     const alive = brokers.filter((broker) => broker.alive);
@@ -99,16 +116,14 @@ class Plan {
       for (const one of given) this.#given.set(`${id} ${partitionKey(one)}@${one.epoch}`, one.why);
     }
     for (const { id, tenure } of previous?.brokers ?? []) if (tenure !== undefined) this.#tenures.set(id, tenure);
-    const held = [...previous?.partitions ?? [], ...previous?.coordinators ?? []];
     for (const { broker, moveTo } of held) this.#count(moveTo ?? broker, 1);
   }
 
   /** The entries of all partitions of `topics`, in their order. */
   all(
     topics: readonly { readonly name: string; readonly partitionCount: number; readonly topicId?: string }[],
-    previous: readonly PartitionAssignment[],
   ): PartitionAssignment[] {
-    const before = new Map(previous.map((entry) => [partitionKey(entry), entry]));
+    const before = new Map(this.held.map((entry) => [partitionKey(entry), entry]));
     const ids = new Map(this.input.previous?.topics?.map(({ name, topicId }) => [name, topicId]));
     const entries: PartitionAssignment[] = [];
     for (const { name, partitionCount, topicId } of topics) {
@@ -128,9 +143,8 @@ class Plan {
     return entries;
   }
 
-  /** The entries with moves begun where brokers drain or the load is uneven. */
-  withMoves(entries: PartitionAssignment[]): PartitionAssignment[] {
-    let room = this.input.movesAtOnce - entries.filter(({ moveTo }) => moveTo !== undefined).length;
+  /** The entries with up to `room` moves begun where brokers drain or the load is uneven. */
+  withMoves(entries: PartitionAssignment[], room: number): PartitionAssignment[] {
     if (room <= 0 || this.#eligible.length === 0) return entries;
     const next = [...entries];
     const isDraining = (id: string) => this.#brokers.get(id)?.draining === true && !this.#eligible.includes(id);
