@@ -83,8 +83,6 @@ export interface ClusterNode {
  */
 export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterNode> {
   const { disk, clock, random, logger, config, dataFolder, machine, locks, listeners } = options;
-  const clusterFolder = `${dataFolder}/__cluster`;
-  const durationMs = config.get("broker.session.timeout.ms");
   const membership = await Membership.join({
     disk,
     clock,
@@ -96,9 +94,22 @@ export async function joinCluster(options: ClusterNodeOptions): Promise<ClusterN
     preferredNodeId: ordinalOf(machine.host),
     rack: config.get("broker.rack"),
     listeners,
-    durationMs,
+    durationMs: config.get("broker.session.timeout.ms"),
     newIncarnation: () => random.uuid(),
   });
+  try {
+    return await nodeOf(options, membership);
+  } catch (error) {
+    // Nobody need wait for the end of a session that was of no use.
+    await membership.leave().catch(() => {});
+    throw error;
+  }
+}
+
+async function nodeOf(options: ClusterNodeOptions, membership: Membership): Promise<ClusterNode> {
+  const { disk, clock, random, logger, config, dataFolder, machine, locks, listeners } = options;
+  const clusterFolder = `${dataFolder}/__cluster`;
+  const durationMs = config.get("broker.session.timeout.ms");
   const { nodeId } = membership;
   const view: VolumeView = { disk, clock, dataFolder, machine, locks, nodeId };
   // Whoever is known to have led what: a damaged file is the controller's to mourn.

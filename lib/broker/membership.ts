@@ -23,6 +23,9 @@ const LOCK_PATIENCE_MS = 100;
 /** How often a new session is tried for, while the volume refuses. */
 const RETRY_MS = 500;
 
+/** Nothing is made anew in its place: what was acknowledged is not there any more. */
+const FOLDER_GONE = "the data folder is gone, or not what it was";
+
 /** Another process has the node id that was asked for. */
 export class NodeIdInUseError extends Error {
   override readonly name = "NodeIdInUseError";
@@ -183,12 +186,12 @@ export class Membership implements Tenure {
   }
 
   #acquire(previousIncarnation: string | null = null): Promise<HeldLease> {
-    const { disk, clock, dataFolder, machine, durationMs, listeners } = this.options;
+    const { disk, clock, machine, durationMs, listeners } = this.options;
     const incarnation = this.options.newIncarnation();
     return HeldLease.acquire({
       disk,
       clock,
-      path: `${brokersFolder(dataFolder)}/${this.nodeId}.json`,
+      path: this.#path,
       holder: this.name,
       incarnation,
       process: { ...machine, address: listeners.map(({ host, port }) => `${host}:${port}`).join() },
@@ -198,6 +201,21 @@ export class Membership implements Tenure {
         lease.incarnation === previousIncarnation || (this.locked && sameBoot(machine, lease.process)),
       onLost: (loss) => void (this.#rejoining = this.#lost(loss, incarnation)),
     });
+  }
+
+  get #path(): string {
+    return `${brokersFolder(this.options.dataFolder)}/${this.nodeId}.json`;
+  }
+
+  /** Whether the volume knows nothing of any session under this node id, though there was one. @throws {DiskError} */
+  async #isGone(): Promise<boolean> {
+    try {
+      await this.options.disk.stat(this.#path);
+      return false;
+    } catch (error) {
+      if (error instanceof DiskError && error.kind === "not-found") return true;
+      throw error;
+    }
   }
 
   #facts(): BrokerFacts {
@@ -222,9 +240,10 @@ export class Membership implements Tenure {
     if (loss.kind === "taken") {
       return this.#superseded.resolve(`node id ${this.nodeId} was taken by a broker on ${loss.by.process.host}`);
     }
-    if (loss.kind === "removed") return this.#superseded.resolve("the data folder is gone, or not what it was");
+    if (loss.kind === "removed") return this.#superseded.resolve(FOLDER_GONE);
     while (!this.#stopped) {
       try {
+        if (await this.#isGone()) return this.#superseded.resolve(FOLDER_GONE);
         this.#lease = await this.#acquire(incarnation);
         logger.info("a new session has begun", { tenure: this.#lease.epoch });
         return;

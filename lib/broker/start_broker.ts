@@ -9,10 +9,10 @@
  * the rest → no new connections → transactions and groups are saved → running requests end → the
  * maintenance of logs ends → what is still led is relinquished → the leases are given back.
  */
-import { sleep, systemClock, systemRandom } from "../clock.ts";
+import { type Clock, type Random, sleep, systemClock, systemRandom } from "../clock.ts";
 import { readJson, replaceJson } from "../disk/atomic_replace.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
-import { type MachineIdentity, machineIdentity, machineLocks } from "../disk/machine.ts";
+import { type MachineIdentity, machineIdentity, type MachineLocks, machineLocks } from "../disk/machine.ts";
 import { realDisk } from "../disk/real_disk.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Broker } from "./broker.ts";
@@ -40,6 +40,15 @@ const CLUSTER_ID_PAUSE_MS = 20;
 /** How long a broker that leaves waits for the others to take over. */
 const DRAIN_MS = 60_000;
 
+/** What a broker runs on. */
+export interface Surroundings {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly machine: MachineIdentity;
+  readonly locks: MachineLocks;
+}
+
 /** A broker that serves. */
 export interface RunningBroker {
   readonly nodeId: number;
@@ -49,21 +58,29 @@ export interface RunningBroker {
   readonly partitionCount: number;
   /** Resolves with the reason when another broker has taken the volume: this one acknowledges nothing any more. */
   readonly superseded: Promise<string>;
-  /** Leaves in order. @throws {Error} when a partition could not be relinquished; the others were */
+  /**
+   * Leaves in order; once, however often it is asked to.
+   * @throws {Error} when a partition could not be relinquished; the others were
+   */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a broker and serves.
+ * Starts a broker and serves, on this machine where `surroundings` name nothing else.
  * @throws {NodeIdInUseError} when another broker has the node id that was asked for
  * @throws {DiskError} when the volume cannot be used
  * @throws {Error} when a listener cannot be bound or the settings do not fit together
  */
-export async function startBroker(config: BrokerConfig, logger: Logger): Promise<RunningBroker> {
-  const machine = machineIdentity();
+export async function startBroker(
+  config: BrokerConfig,
+  logger: Logger,
+  surroundings: Partial<Surroundings> = {},
+): Promise<RunningBroker> {
+  const { disk = realDisk, clock = systemClock, random = systemRandom } = surroundings;
+  const { machine = machineIdentity(), locks = machineLocks } = surroundings;
   const listeners = bindListeners(config, machine.host);
   try {
-    return await joinAndServe(config, logger, machine, listeners);
+    return await joinAndServe(config, logger, { disk, clock, random, machine, locks }, listeners);
   } catch (error) {
     for (const listener of listeners) listener.close();
     throw error;
@@ -95,10 +112,9 @@ function bind(address: ListenerAddress, backlog: number): BrokerListener {
 async function joinAndServe(
   config: BrokerConfig,
   logger: Logger,
-  machine: MachineIdentity,
+  { disk, clock, random, machine, locks }: Surroundings,
   listeners: readonly BrokerListener[],
 ): Promise<RunningBroker> {
-  const { disk, clock, random } = { disk: realDisk, clock: systemClock, random: systemRandom };
   warnOfUnserved(config, logger);
   const [dataFolder] = config.get("log.dirs") ?? config.get("log.dir");
   const clusterFolder = `${dataFolder}/__cluster`;
@@ -118,7 +134,7 @@ async function joinAndServe(
     config,
     dataFolder,
     machine,
-    locks: machineLocks,
+    locks,
     listeners: listeners.map(({ info }) => ({
       name: info.name,
       host: info.advertisedHost,
@@ -127,11 +143,19 @@ async function joinAndServe(
     links,
   });
   const { nodeId } = node.membership;
-  const [clusterId, configStore] = await Promise.all([
-    clusterIdOf({ disk, clock, random, clusterFolder }),
-    ConfigStore.load({ disk, folder: `${clusterFolder}/configs`, nodeId, config, logger }),
-  ]);
-  await node.lead();
+  let clusterId: string, configStore: ConfigStore;
+  try {
+    [clusterId, configStore] = await Promise.all([
+      clusterIdOf({ disk, clock, random, clusterFolder }),
+      ConfigStore.load({ disk, folder: `${clusterFolder}/configs`, nodeId, config, logger }),
+    ]);
+    await node.lead();
+  } catch (error) {
+    // Nobody need wait for the end of a session that was of no use.
+    links.close();
+    await node.leave().catch(() => {});
+    throw error;
+  }
   const broker: Broker = {
     nodeId,
     clusterId,
@@ -165,21 +189,23 @@ async function joinAndServe(
   );
   for (const listener of listeners) void listener.serve(registry, { clock, logger });
 
+  let stopping: Promise<void> | null = null;
+  const stop = async () => {
+    await node.handOver(DRAIN_MS);
+    for (const listener of listeners) listener.close();
+    await node.transactions.stop();
+    await node.groups.stop();
+    links.close();
+    await registry.finish(FINISH_MS);
+    await node.leave();
+  };
   return {
     nodeId,
     listeners: listeners.map(({ info, hostname, port }) => ({ name: info.name, host: hostname, port })),
     topicCount: node.topics.size,
     partitionCount: [...node.topics.all()].reduce((count, { partitionCount }) => count + partitionCount, 0),
     superseded: node.membership.superseded,
-    async stop() {
-      await node.handOver(DRAIN_MS);
-      for (const listener of listeners) listener.close();
-      await node.transactions.stop();
-      await node.groups.stop();
-      links.close();
-      await registry.finish(FINISH_MS);
-      await node.leave();
-    },
+    stop: () => stopping ??= stop(),
   };
 }
 

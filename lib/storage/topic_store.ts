@@ -98,6 +98,8 @@ export class FolderTopicStore {
     const { disk, dataFolder } = this.#options;
     const making = `${dataFolder}/${DELETED_FOLDER}/${NEW_PREFIX}${topic.topicId}`;
     try {
+      // Where the data folder is gone, the next call would make another one.
+      await disk.stat(dataFolder);
       await disk.makeFolder(making);
       for (const partition of topic.partitions) await disk.makeFolder(`${making}/${partition}`);
       if (Object.keys(topic.config).length > 0) await replaceJson(disk, `${making}/${CONFIG_NAME}`, topic.config);

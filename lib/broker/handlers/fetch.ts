@@ -13,7 +13,7 @@ import type { Broker } from "../broker.ts";
 import { type FetchPartition, type FetchSession, sessionKey, type SessionOutcome } from "../fetch_session.ts";
 import { type FetchReading, type FetchTerms, type PartitionRead, readPartitions } from "../fetch_reading.ts";
 import { type WaitedFor, waitForBytes } from "../fetch_wait.ts";
-import { type Handler, later, type Reply, type RequestContext, withRelease } from "../handler.ts";
+import { CONNECTION_ENDS, type Handler, later, type Reply, type RequestContext, withRelease } from "../handler.ts";
 import { nodeEndpoints } from "../leader_hint.ts";
 
 type FetchRequest = ValueOf<typeof fetchRequest>;
@@ -96,9 +96,9 @@ class Fetching {
         clock: this.broker.clock,
         signal: this.context.signal,
       });
-      if (end === "gone") return replyOf(ErrorCode.NONE, 0, []);
+      if (end === "gone" && this.context.signal.reason !== CONNECTION_ENDS) return replyOf(ErrorCode.NONE, 0, []);
       reading = await this.read();
-      if (end === "time") break;
+      if (end !== "bytes") break;
     }
     return this.reply(reading);
   }

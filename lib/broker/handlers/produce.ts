@@ -41,7 +41,7 @@ const JOINS_SINCE = 12;
 interface Appended {
   readonly reply: PartitionReply;
   /** Set where the reply has to wait for a sync. */
-  readonly pending: { readonly log: PartitionLog; readonly ticket: number } | null;
+  readonly pending: { readonly topic: Topic; readonly log: PartitionLog; readonly ticket: number } | null;
 }
 
 /** Serves Produce. */
@@ -58,7 +58,7 @@ class Production {
   readonly #responses: ProduceResponse["responses"] = [];
   /** Who writes for a transaction. */
   #producer: ProducerIdentity | null = null;
-  readonly #pending: { reply: PartitionReply; log: PartitionLog; ticket: number }[] = [];
+  readonly #pending: { reply: PartitionReply; topic: Topic; log: PartitionLog; ticket: number }[] = [];
 
   constructor(
     private readonly broker: Broker,
@@ -199,7 +199,7 @@ class Production {
       reply.logAppendTimeMs = outcome.logAppendTimeMs;
       partition.appendedBytes += prepared.batch.length;
     }
-    return { reply, pending: acks === 0 ? null : { log, ticket: outcome.ticket } };
+    return { reply, pending: acks === 0 ? null : { topic, log, ticket: outcome.ticket } };
   }
 
   /** Asked at the very moment of the append: no record comes behind the end of its transaction. */
@@ -257,14 +257,22 @@ class Production {
 
   /** An acknowledgement counts only if this broker could still lead after the sync had returned. */
   async #settle(
-    { reply, log, ticket }: { readonly reply: PartitionReply; readonly log: PartitionLog; readonly ticket: number },
+    { reply, topic, log, ticket }: {
+      readonly reply: PartitionReply;
+      readonly topic: Topic;
+      readonly log: PartitionLog;
+      readonly ticket: number;
+    },
     isLate: () => boolean,
   ): Promise<void> {
     const errorCode = await log.durable(ticket);
     if (isLate()) return;
     this.#settled.add(reply);
-    if (errorCode !== ErrorCode.NONE) fail(reply, errorCode);
-    else if (!this.broker.tenure.isValid()) fail(reply, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+    if (errorCode !== ErrorCode.NONE) {
+      // Its log was closed, or its files have gone: there is no other leader to look for.
+      const isDeleted = this.broker.topics.getById(topic.topicId) === undefined;
+      fail(reply, isDeleted ? this.#unknownTopic() : errorCode);
+    } else if (!this.broker.tenure.isValid()) fail(reply, ErrorCode.NOT_LEADER_OR_FOLLOWER);
   }
 
   #reply(): ProduceResponse {
