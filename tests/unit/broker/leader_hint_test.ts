@@ -25,14 +25,24 @@ const on = (name: string) => ({ listener: { name } }) as RequestContext;
 const hint = (leaderId: number) => ({ currentLeader: { leaderId, leaderEpoch: 5 } });
 
 Deno.test("The leader that is told is the one that the assignment names", () => {
-  const elsewhere = brokerThatKnows({ nodeId: 2, leaderEpoch: 5 });
-  assert.deepEqual(currentLeader(elsewhere, partition("closed")), { leaderId: 2, leaderEpoch: 5 });
-  const here = brokerThatKnows({ nodeId: 1, leaderEpoch: 5 });
-  assert.deepEqual(currentLeader(here, partition("opening")), { leaderId: 1, leaderEpoch: 5 });
+  const elsewhere = brokerThatKnows({ nodeId: 2, leaderEpoch: 5, movesTo: null, chosen: null });
+  assert.deepEqual(currentLeader(elsewhere, partition("closed")), {
+    leaderId: 2,
+    leaderEpoch: 5,
+    movesTo: null,
+    chosen: null,
+  });
+  const here = brokerThatKnows({ nodeId: 1, leaderEpoch: 5, movesTo: null, chosen: null });
+  assert.deepEqual(currentLeader(here, partition("opening")), {
+    leaderId: 1,
+    leaderEpoch: 5,
+    movesTo: null,
+    chosen: null,
+  });
 });
 
 Deno.test("A broker that has closed a partition does not send clients back to itself", () => {
-  const here = brokerThatKnows({ nodeId: 1, leaderEpoch: 5 });
+  const here = brokerThatKnows({ nodeId: 1, leaderEpoch: 5, movesTo: null, chosen: null });
   assert.deepEqual(currentLeader(here, partition("closed")), { leaderId: -1, leaderEpoch: -1 });
   assert.deepEqual(currentLeader(brokerThatKnows(null), partition("leading")), { leaderId: -1, leaderEpoch: -1 });
 });
