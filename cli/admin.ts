@@ -5,6 +5,7 @@
 
 import { Command } from "@commander-js/extra-typings";
 import type { CommandContext, EndWith } from "./command_context.ts";
+import { brokersCommand, clusterCommand, drainCommand, partitionsCommand } from "./admin/cluster.ts";
 import { configsCommand } from "./admin/configs.ts";
 import { deleteRecordsCommand } from "./admin/delete_records.ts";
 import { groupsCommand } from "./admin/groups.ts";
@@ -21,6 +22,10 @@ export function adminCommand(context: CommandContext, endWith: EndWith) {
     .addCommand(transactionsCommand(context))
     .addCommand(configsCommand(context))
     .addCommand(deleteRecordsCommand(context))
+    .addCommand(clusterCommand(context))
+    .addCommand(brokersCommand(context))
+    .addCommand(partitionsCommand(context))
+    .addCommand(drainCommand(context))
     .addCommand(inspectPartitionCommand(context, endWith))
     .addCommand(dumpSegmentCommand(context, endWith));
 }

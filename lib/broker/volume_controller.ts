@@ -6,6 +6,7 @@ import type { Clock, Random } from "../clock.ts";
 import type { Assignment } from "../cluster/assignment.ts";
 import { type BrokerRecord, parseBrokerRecord } from "../cluster/broker_record.ts";
 import { Controller } from "../cluster/controller.ts";
+import { readDrainOrders } from "../cluster/drain_orders.ts";
 import { type LeaseRecord, parseLease } from "../cluster/lease.ts";
 import { LeaseWatch } from "../cluster/lease_watch.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
@@ -93,6 +94,7 @@ export function volumeController(options: VolumeControllerOptions): Controller {
     },
     coordinators: coordinatorKinds,
     epochOnDisk: (topic, partition) => epochOnDisk(disk, `${dataFolder}/${topic}/${partition}`),
+    drainOrders: () => readDrainOrders(disk, dataFolder),
     remembered: options.remembered,
     shouldYield: options.shouldYield,
     onAssigned: options.onAssigned,

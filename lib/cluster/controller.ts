@@ -40,6 +40,8 @@ export interface ControllerOptions {
   readonly coordinators: readonly { readonly name: string; readonly partitionCount: number }[];
   /** Highest epoch among the segment names of a partition or a coordinator's shard, -1 for none. @throws {DiskError} */
   epochOnDisk(topic: string, partition: number): Promise<number>;
+  /** Node ids of brokers that somebody ordered to be relieved of everything. @throws {DiskError} */
+  drainOrders?(): Promise<ReadonlySet<number>>;
   /** The last assignment that this process knows of. */
   remembered?(): Assignment | null;
   /** Whether this candidate should hold back, and step down if it holds the lease: a better one is there. */
@@ -72,6 +74,7 @@ export class Controller {
   /** How many changes of each broker are in the revisions. */
   readonly #changes = new Map<string, number>();
   readonly #epochs = new Map<string, number>();
+  #drainOrders: ReadonlySet<number> = new Set();
 
   constructor(private readonly options: ControllerOptions) {}
 
@@ -143,6 +146,7 @@ export class Controller {
         if (current === undefined || clock.monotonicMs() - verifiedAtMs >= VERIFY_INTERVAL_MS) {
           current = await this.#verified(current, lease);
           verifiedAtMs = clock.monotonicMs();
+          this.#drainOrders = await this.options.drainOrders?.() ?? new Set();
           this.#recall(current);
           this.#wantRefresh(this.#disputed(current));
         }
@@ -212,7 +216,7 @@ export class Controller {
     const brokers = this.#brokers().map(({ record, alive }) => ({
       id: brokerName(record.nodeId),
       alive,
-      draining: record.draining,
+      draining: record.draining || this.#drainOrders.has(record.nodeId),
       tenure: record.epoch,
       given: record.given,
       changes: record.changes.count,
