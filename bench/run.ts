@@ -42,6 +42,9 @@ const relaxedScenarios: readonly string[] = [
   "latency 2000/s: latency --rate 2000 --duration 5s",
 ];
 
+/** More than a round of all loads writes. */
+const TOUCHED_BYTES = 10 * 2 ** 30;
+
 interface Options {
   readonly rounds: string;
   readonly warmup: string;
@@ -111,10 +114,25 @@ async function compare(
 ): Promise<string> {
   const chosen = only === undefined ? all : all.filter((scenario) => new RegExp(only).test(scenario.split(":")[0]));
   if (chosen.length === 0) throw new Error(`no scenario matches ${only}`);
+  await touchMemory(folder);
   const args = ["--kload", kload, "--rounds", rounds, "--warmup", warmup, "--out", `${folder}/figures.jsonl`];
   const targets = brokers.map(({ name, port, pid }) => `${name}=127.0.0.1:${port},${pid}`);
   // It ends with a failure where a run failed, which its table then names.
   return await output(compare, [...args, ...chosen.flatMap((s) => ["--scenario", s]), ...targets], { mayFail: true });
+}
+
+/**
+ * On a virtual machine, memory that the page cache takes for the first time may have to be fetched from the host, which
+ * costs whoever writes then several times what the write itself does. So what the runs will need is taken before.
+ */
+async function touchMemory(folder: string): Promise<void> {
+  const path = `${folder}/touched`;
+  const piece = new Uint8Array(8 << 20).fill(1);
+  const bytes = Math.min(TOUCHED_BYTES, Deno.systemMemoryInfo().available / 2);
+  const file = await Deno.create(path);
+  for (let written = 0; written < bytes; written += piece.length) file.writeSync(piece);
+  file.close();
+  await Deno.remove(path);
 }
 
 try {
