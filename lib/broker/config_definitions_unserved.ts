@@ -12,7 +12,6 @@ const unserved: Readonly<Record<string, readonly string[]>> = {
   "a time limit of offset commits": ["offsets.commit.timeout.ms"],
   "several brokers": [
     "broker.heartbeat.interval.ms",
-    "controlled.shutdown.enable",
     "request.timeout.ms",
   ],
 };

@@ -191,7 +191,7 @@ async function joinAndServe(
 
   let stopping: Promise<void> | null = null;
   const stop = async () => {
-    await node.handOver(DRAIN_MS);
+    if (config.get("controlled.shutdown.enable")) await node.handOver(DRAIN_MS);
     for (const listener of listeners) listener.close();
     await node.transactions.stop();
     await node.groups.stop();

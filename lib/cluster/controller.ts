@@ -75,6 +75,8 @@ export class Controller {
   readonly #changes = new Map<string, number>();
   readonly #epochs = new Map<string, number>();
   #drainOrders: ReadonlySet<number> = new Set();
+  /** What was seen when there was nothing to change; as long as that is so, nothing has to be planned. */
+  #settled: { readonly seen: string; readonly assignment: Assignment | null } | null = null;
 
   constructor(private readonly options: ControllerOptions) {}
 
@@ -134,6 +136,7 @@ export class Controller {
   async #reign(lease: HeldLease): Promise<void> {
     const { clock } = this.options;
     this.#refreshWanted = null;
+    this.#settled = null;
     this.#epochs.clear();
     let current: Assignment | null | undefined;
     let refreshedAtMs = clock.monotonicMs();
@@ -177,7 +180,10 @@ export class Controller {
   async #verified(known: Assignment | null | undefined, lease: HeldLease): Promise<Assignment | null> {
     const found = await this.#read(known ?? this.options.remembered?.() ?? null);
     if (found === null || known === undefined || known === null) return found;
-    if (isLater(found, known) || found.assignmentVersion === known.assignmentVersion) return found;
+    if (isLater(found, known)) return found;
+    if (found.controllerEpoch === known.controllerEpoch && found.assignmentVersion === known.assignmentVersion) {
+      return known;
+    }
     if (!lease.isValid()) return known;
     const again = { ...known, assignmentVersion: known.assignmentVersion + 1 };
     await this.#store(again);
@@ -221,6 +227,12 @@ export class Controller {
       given: record.given,
       changes: record.changes.count,
     }));
+    // Who has not acted on the present assignment may lead what that does not know.
+    const isBehind = previous !== null &&
+      this.#brokers().some(({ record, alive }) => alive && record.assignmentVersion < previous.assignmentVersion);
+    const wished = this.#brokers().map(({ record }) => record.wishes);
+    const seen = JSON.stringify([brokers, wished, isBehind, lease.epoch]);
+    if (this.#settled?.seen === seen && this.#settled.assignment === previous) return null;
     const present = Array.from(topics.all(), ({ name, topicId, partitionCount }) => {
       return { name, topicId, partitionCount, revision: this.#revisions.get(name) ?? 0 };
     }).sort((a, b) => a.name < b.name ? -1 : 1);
@@ -229,11 +241,8 @@ export class Controller {
     for (const { record } of this.#brokers()) {
       for (const wish of record.wishes) wishes.set(partitionKey(wish), wish.broker);
     }
-    // Who has not acted on the present assignment may lead what that does not know.
-    const isBehind = previous !== null &&
-      this.#brokers().some(({ record, alive }) => alive && record.assignmentVersion < previous.assignmentVersion);
     const isDraining = brokers.some(({ alive, draining }) => alive && draining);
-    return planAssignment({
+    const next = planAssignment({
       previous,
       topics: present,
       coordinators,
@@ -245,6 +254,8 @@ export class Controller {
       wanted: (topic, partition) => wishes.get(`${topic}/${partition}`),
       movesAtOnce: isDraining ? 1 : BALANCING_MOVES,
     });
+    this.#settled = next === null ? { seen, assignment: previous } : null;
+    return next;
   }
 
   /** Looks up the epochs of partitions that `previous` does not know. */
@@ -335,6 +346,7 @@ export class Controller {
   async #refreshTopics(): Promise<void> {
     const wanted = this.#refreshWanted;
     if (wanted === null) return;
+    this.#settled = null;
     this.#refreshWanted = null;
     try {
       await this.options.topics.refresh(wanted === "all" ? "all" : [...wanted]);
