@@ -253,6 +253,8 @@ export class Leadership implements TopicListener, MembershipListener {
     if (membership.isValid() && me?.tenure === membership.tenure) {
       this.#follow(assignment.partitions.filter(({ topic: name }) => isKnown(name)), before);
       this.#followShards(assignment.coordinators ?? []);
+      const hasHeirs = assignment.brokers.some(({ id, health }) => id !== membership.name && health === "alive");
+      if (me.health === "draining" && hasHeirs) this.#giveUnused(assignment.partitions);
       membership.assigned(assignment.assignmentVersion, (given) => this.#isSettled(given), (wish) => {
         const entry = this.#entries.get(`${wish.topic}/${wish.partition}`);
         return entry?.preferred === wish.broker || topics.get(wish.topic) === undefined;
@@ -328,6 +330,21 @@ export class Leadership implements TopicListener, MembershipListener {
       // Somebody else has it: whatever this broker could still write would be its own loss.
       void partitions.drop(topic, index);
     }
+  }
+
+  /** A broker that leaves keeps nobody waiting with partitions that nobody has used: they need no closing, and go at once. */
+  #giveUnused(entries: readonly PartitionAssignment[]): void {
+    const { partitions, membership, pokeController } = this.options;
+    const unused = entries.filter(({ broker, topic, partition, epoch, moveTo }) => {
+      if (broker !== membership.name || moveTo !== undefined) return false;
+      const led = partitions.get(topic, partition);
+      return led?.state === "unopened" && led.leaderEpoch === epoch;
+    });
+    if (unused.length === 0) return;
+    // Nothing is open: this only keeps it so.
+    for (const { topic, partition } of unused) void partitions.get(topic, partition)?.abandon();
+    const given = unused.map(({ topic, partition, epoch }) => ({ topic, partition, epoch }));
+    void membership.give(given, "closed").then(() => pokeController());
   }
 
   /** Closes a partition in order, and says so. */
