@@ -7,6 +7,9 @@ import type { Pace } from "../storage/cleaner_pace.ts";
 
 /** How long compaction works before it lets others run. */
 const SLICE_MS = 2;
+/** So many slices only give way to what is ready; then compaction sleeps for a moment, however little there is to do. */
+const SLICES_IN_A_ROW = 4;
+const NAP_MS = 1;
 /** Longest single rest: what is to end looks up in between. */
 const LONGEST_REST_MS = 100;
 
@@ -14,6 +17,7 @@ export class CleanerPace implements Pace {
   readonly #clock: Clock;
   readonly #bytesPerSecond: () => number;
   #sliceEndsMs = -Infinity;
+  #slices = 0;
   /** When the bytes moved so far may have been moved, at the allowed rate. */
   #paidUntilMs = -Infinity;
 
@@ -35,7 +39,8 @@ export class CleanerPace implements Pace {
 
   async rest(): Promise<void> {
     const debtMs = Math.min(this.#paidUntilMs - this.#clock.monotonicMs(), LONGEST_REST_MS);
-    await sleep(this.#clock, debtMs >= SLICE_MS ? debtMs : 0);
+    const napMs = ++this.#slices % SLICES_IN_A_ROW === 0 ? NAP_MS : 0;
+    await sleep(this.#clock, debtMs >= SLICE_MS ? debtMs : napMs);
     this.#sliceEndsMs = this.#clock.monotonicMs() + SLICE_MS;
   }
 }

@@ -21,7 +21,7 @@ Deno.test("work goes in slices of two milliseconds", async () => {
   const clock = new ManualClock();
   const pace = new CleanerPace(clock, () => Number.MAX_VALUE);
   assert.ok(pace.isDue());
-  assert.equal(await rest(pace, clock), 0);
+  for (let i = 0; i < 12; i++) assert.ok(await rest(pace, clock) <= 1);
   assert.ok(!pace.isDue());
   clock.advance(1);
   pace.moved(1 << 30);
