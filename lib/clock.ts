@@ -13,10 +13,7 @@ export interface Clock {
   wallMs(): number;
   /** Monotonic time in ms since an arbitrary start; may stand still while the machine sleeps. */
   monotonicMs(): number;
-  /**
-   * Calls `fire` once after `delayMs`. The timer does not keep the process alive. With 0 it is called as soon as what is
-   * ready now has had its turn.
-   */
+  /** Calls `fire` once after `delayMs`. The timer does not keep the process alive. */
   schedule(delayMs: number, fire: () => void): Timer;
 }
 
@@ -44,21 +41,11 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** A timer of 0 ms would wait for at least one. */
-const immediates = globalThis as unknown as {
-  setImmediate(fire: () => void): unknown;
-  clearImmediate(id: unknown): void;
-};
-
 /** The machine's own clock. */
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   schedule(delayMs, fire) {
-    if (delayMs <= 0) {
-      const id = immediates.setImmediate(fire);
-      return { cancel: () => immediates.clearImmediate(id) };
-    }
     const id = setTimeout(fire, delayMs);
     Deno.unrefTimer(id as unknown as number);
     return { cancel: () => clearTimeout(id) };

@@ -5,10 +5,11 @@
 import { type Clock, sleep } from "../clock.ts";
 import type { Pace } from "../storage/cleaner_pace.ts";
 
-/** How long compaction works before it lets others run. */
-const SLICE_MS = 2;
-/** So many slices only give way to what is ready; then compaction sleeps for a moment, however little there is to do. */
-const SLICES_IN_A_ROW = 4;
+/**
+ * How long compaction works, and then sleeps: an acknowledgement takes several turns of the event loop, so giving way to what
+ * is ready is not enough, it would wait for a slice at each of them.
+ */
+const SLICE_MS = 1;
 const NAP_MS = 1;
 /** Longest single rest: what is to end looks up in between. */
 const LONGEST_REST_MS = 100;
@@ -17,7 +18,6 @@ export class CleanerPace implements Pace {
   readonly #clock: Clock;
   readonly #bytesPerSecond: () => number;
   #sliceEndsMs = -Infinity;
-  #slices = 0;
   /** When the bytes moved so far may have been moved, at the allowed rate. */
   #paidUntilMs = -Infinity;
 
@@ -39,8 +39,7 @@ export class CleanerPace implements Pace {
 
   async rest(): Promise<void> {
     const debtMs = Math.min(this.#paidUntilMs - this.#clock.monotonicMs(), LONGEST_REST_MS);
-    const napMs = ++this.#slices % SLICES_IN_A_ROW === 0 ? NAP_MS : 0;
-    await sleep(this.#clock, debtMs >= SLICE_MS ? debtMs : napMs);
+    await sleep(this.#clock, Math.max(debtMs, NAP_MS));
     this.#sliceEndsMs = this.#clock.monotonicMs() + SLICE_MS;
   }
 }
