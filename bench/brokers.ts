@@ -91,6 +91,9 @@ export function spawnKaas(command: readonly string[], { port, dataFolder, settin
   const child = new Deno.Command(command[0], {
     args: [...command.slice(1), ...flags, ...settings.flatMap((setting) => ["--set", setting])],
     cwd: repository,
+    // The variables of the benchmarks are no settings of the broker.
+    clearEnv: true,
+    env: Object.fromEntries(Object.entries(Deno.env.toObject()).filter(([name]) => !name.startsWith("KAAS_"))),
     stdin: "null",
     stdout: "inherit",
     stderr: "inherit",

@@ -1,7 +1,7 @@
 /**
  * `deno task bench`: kaas beside Apache Kafka, in the same run, on the same disk. See bench/README.md.
  *
- *     deno task bench [--rounds N] [--warmup N] [--only REGEX] [--relaxed] [--write]
+ *     deno task bench [--rounds N] [--warmup N] [--only REGEX] [--relaxed | --transactions] [--write]
  *
  * Prints Markdown; `--write` puts it into bench/README.md as well, with the machine that it was measured on. Every
  * broker, and every folder, is gone when it ends, also after Ctrl-C.
@@ -28,6 +28,14 @@ const scenarios: readonly string[] = [
   "many partitions: manyparts --topics 50 --partitions 6 --rate 500 --duration 5s",
 ];
 
+/** Transactions of 1, 10 and 100 records, by 1 and 16 producers. */
+const transactionScenarios: readonly string[] = [1, 16].flatMap((producers) =>
+  [1, 10, 100].map((records) =>
+    `txn ${records} records, ${producers} producer${producers === 1 ? "" : "s"}: ` +
+    `txn --records-per-txn ${records} --producers ${producers} --duration 5s`
+  )
+);
+
 /** What is compared where nobody waits for a sync. */
 const relaxedScenarios: readonly string[] = [
   "produce 1K: produce --records 500000 --size 1000",
@@ -48,21 +56,25 @@ async function main(): Promise<void> {
       warmup: { type: "string", default: "1" },
       only: { type: "string" },
       relaxed: { type: "boolean", default: false },
+      transactions: { type: "boolean", default: false },
       write: { type: "boolean", default: false },
     },
   });
   const tools = await findTools();
-  const table = values.relaxed ? await measureRelaxed(tools, values) : await measureDurable(tools, values);
+  const kind = values.relaxed ? "relaxed" : values.transactions ? "transactions" : "durable";
+  const table = kind === "relaxed"
+    ? await measureRelaxed(tools, values)
+    : await measureDurable(tools, values, kind === "durable" ? scenarios : transactionScenarios);
   console.log(table);
-  if (values.write) await putResults(values.relaxed ? "relaxed" : "durable", table);
+  if (values.write) await putResults(kind, table);
 }
 
 /** An acknowledgement means: on the disk. */
-function measureDurable(tools: Tools, options: Options): Promise<string> {
+function measureDurable(tools: Tools, options: Options, all: readonly string[]): Promise<string> {
   return withBrokers(tools, async (brokers) => {
     const kafka = await brokers.kafka("kafka-fsync", "fsync");
     const kaas = await brokers.kaas("kaas");
-    return await compare(tools, options, scenarios, [kafka, kaas], brokers.folder("figures"));
+    return await compare(tools, options, all, [kafka, kaas], brokers.folder("figures"));
   });
 }
 

@@ -67,7 +67,8 @@ export function resolveSettings(places: SettingPlaces): StartSettings | { proble
 
 /** The environment variables, by name, that settings are read from. */
 export function isSettingVariable(variable: string): boolean {
-  return variable.startsWith("KAAS_") && !variable.startsWith("KAAS_TEST_") && !serviceLink.test(variable);
+  return variable.startsWith("KAAS_") && !variable.startsWith("KAAS_TEST_") && variable !== "KAAS_BOOTSTRAP" &&
+    !serviceLink.test(variable);
 }
 
 /**

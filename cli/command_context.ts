@@ -19,6 +19,8 @@ export interface CommandContext {
    * or of a package, has them.
    */
   readonly giveUp: (...rights: ("env" | "net" | "write" | "sys")[]) => Promise<void>;
+  /** Asks a person for a yes; no where nobody can answer. */
+  readonly confirm: (question: string) => boolean;
   /** Waits for the signals that stop a broker; the second one ends the process at once. */
   readonly nextStopSignal: () => Promise<string>;
   /**

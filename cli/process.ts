@@ -19,6 +19,7 @@ export async function startProcess(): Promise<never> {
     giveUp: async (...rights) => {
       for (const name of rights) await Deno.permissions.revoke({ name });
     },
+    confirm: (question) => Deno.stdin.isTerminal() && globalThis.confirm(question),
     nextStopSignal,
     reportUnhandled,
   };

@@ -14,6 +14,7 @@
 const groups = [
   ["tests/unit", "tests/conformance", "tests/golden", "tests/broker", "tests/simulation"],
   ["tests/binary"],
+  ["tests/cluster"],
   ["tests/fuzz"],
   ["tests/clients"],
 ];

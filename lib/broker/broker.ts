@@ -5,6 +5,7 @@ import type { Clock, Random } from "../clock.ts";
 import type { Disk } from "../disk/disk.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { BrokerConfig } from "./broker_config.ts";
+import type { BrokerLinks } from "./broker_links.ts";
 import type { Cluster } from "./cluster.ts";
 import type { ConfigStore } from "./config_store.ts";
 import type { FetchSessionCache } from "./fetch_session.ts";
@@ -13,6 +14,8 @@ import type { ListenerInfo } from "./handler.ts";
 import type { Partitions } from "./partitions.ts";
 import type { ProducerIds } from "./producer_ids.ts";
 import type { Topics } from "./topics.ts";
+import type { TransactionCoordination } from "./transaction_coordination.ts";
+import type { TransactionGuards } from "./transaction_guards.ts";
 
 /** Whether this process may still acknowledge anything (its session with the volume is alive). */
 export interface Tenure {
@@ -38,6 +41,10 @@ export interface Broker {
   readonly partitions: Partitions;
   readonly producerIds: ProducerIds;
   readonly groups: GroupCoordination;
+  readonly transactions: TransactionCoordination;
+  readonly guards: TransactionGuards;
+  /** Requests to other brokers. */
+  readonly links: Pick<BrokerLinks, "call">;
   readonly fetchSessions: FetchSessionCache;
   /** The listeners with the addresses that clients are told. */
   readonly listeners: readonly ListenerInfo[];

@@ -2,10 +2,18 @@
  * The cluster as this broker knows it: who is alive, who leads what, who keeps which coordinators' state. What clients
  * are told of other brokers all comes from here.
  */
+import { type Clock, sleep } from "../clock.ts";
 import type { BrokerRecord } from "../cluster/broker_record.ts";
 import type { LeaseWatch } from "../cluster/lease_watch.ts";
 import type { Leadership, Place } from "./leadership.ts";
 import type { BrokerAddress } from "./topic_metadata.ts";
+
+/** A broker that somebody chose by hand to lead a partition. */
+export interface ChosenLeader {
+  readonly topic: string;
+  readonly partition: number;
+  readonly nodeId: number;
+}
 
 /** See the file's head. */
 export interface Cluster {
@@ -16,6 +24,10 @@ export interface Cluster {
   isAlive(nodeId: number): boolean;
   /** The broker that leads a partition; null where that is not known. */
   placeOf(topic: string, partition: number): Place | null;
+  /** Chooses leaders by hand; durable when it resolves, carried out later. */
+  chooseLeaders(chosen: readonly ChosenLeader[]): Promise<void>;
+  /** Whether `condition` comes to hold within `timeoutMs`, looked at with every change of the assignment. */
+  eventually(condition: () => boolean, timeoutMs: number): Promise<boolean>;
   /** The broker that keeps a shard of coordinators' state; null where that is not known. */
   coordinatorOf(kind: string, shard: number): number | null;
   /** The broker to which clients take requests that change the cluster. */
@@ -32,6 +44,7 @@ export class VolumeCluster implements Cluster {
     private readonly nodeId: number,
     private readonly brokers: LeaseWatch<BrokerRecord>,
     private readonly leadership: Leadership,
+    private readonly clock: Clock,
   ) {}
 
   addresses(listener: string): BrokerAddress[] {
@@ -54,6 +67,20 @@ export class VolumeCluster implements Cluster {
 
   placeOf(topic: string, partition: number): Place | null {
     return this.leadership.placeOf(topic, partition);
+  }
+
+  async chooseLeaders(chosen: readonly ChosenLeader[]): Promise<void> {
+    await this.leadership.chooseLeaders(chosen);
+  }
+
+  async eventually(condition: () => boolean, timeoutMs: number): Promise<boolean> {
+    const deadline = this.clock.monotonicMs() + timeoutMs;
+    while (!condition()) {
+      const leftMs = deadline - this.clock.monotonicMs();
+      if (leftMs <= 0) return false;
+      await Promise.race([this.leadership.nextChange(), sleep(this.clock, leftMs)]);
+    }
+    return true;
   }
 
   coordinatorOf(kind: string, shard: number): number | null {

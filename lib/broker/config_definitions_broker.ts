@@ -79,9 +79,16 @@ export const servedBrokerSettings = named({
     atLeast(1024),
     "Most bytes of records in one fetch response, whatever the client asks for.",
   ),
+  "group.consumer.assignment.interval.ms": int(
+    1000,
+    atLeast(0),
+    "Least time between two assignments of a consumer group of more than 200 members, but for changed subscriptions and " +
+      "topics. Smaller groups are assigned anew at once.",
+    dynamic,
+  ),
   "group.consumer.assignors": list(
     ["uniform", "range"],
-    null,
+    someOf("uniform", "range"),
     "Server-side assignors that consumer groups can ask for; the first is the default.",
   ),
   "group.consumer.heartbeat.interval.ms": int(
@@ -92,12 +99,12 @@ export const servedBrokerSettings = named({
   "group.consumer.max.heartbeat.interval.ms": int(
     15000,
     atLeast(1),
-    "Largest heartbeat interval a group may be given.",
+    "Largest value that group.consumer.heartbeat.interval.ms counts as.",
   ),
   "group.consumer.max.session.timeout.ms": int(
     60000,
     atLeast(1),
-    "Largest session timeout a consumer group may be given.",
+    "Largest value that group.consumer.session.timeout.ms counts as.",
   ),
   "group.consumer.max.size": int(NO_LIMIT_INT, atLeast(1), "Most members of one consumer group."),
   "group.consumer.migration.policy": string(
@@ -111,12 +118,12 @@ export const servedBrokerSettings = named({
   "group.consumer.min.heartbeat.interval.ms": int(
     5000,
     atLeast(1),
-    "Smallest heartbeat interval a group may be given.",
+    "Smallest value that group.consumer.heartbeat.interval.ms counts as.",
   ),
   "group.consumer.min.session.timeout.ms": int(
     45000,
     atLeast(1),
-    "Smallest session timeout a consumer group may be given.",
+    "Smallest value that group.consumer.session.timeout.ms counts as.",
   ),
   "group.consumer.session.timeout.ms": int(
     45000,
@@ -246,7 +253,7 @@ export const servedBrokerSettings = named({
   "transaction.abort.timed.out.transaction.cleanup.interval.ms": int(
     10000,
     atLeast(1),
-    "Time between two looks for transactions that outlived their timeout and are to be aborted.",
+    "Longest time between two looks for transactions that outlived their timeout and are to be aborted.",
     low,
   ),
   "transaction.max.timeout.ms": int(

@@ -37,7 +37,7 @@ const systemSizes = "No effect: the operating system sizes socket buffers.";
 const noClasses = "kaas loads no Java classes.";
 const ownMetrics = "No effect: kaas exposes its own metrics.";
 const noLinger = "No effect: what queues while a write is on its way shares the next one.";
-const atOnce = "No effect: assignments are computed when a group changes.";
+const noGroupSettings = "No effect: groups have no settings of their own that this could bound.";
 
 /** Broker settings without effect, by name. */
 export const unusedBrokerSettings = named({
@@ -60,9 +60,8 @@ export const unusedBrokerSettings = named({
   "early.start.listeners": optionalList(null, noQuorum, accepted),
   "fetch.purgatory.purge.interval.requests": int(1000, null, noParking, accepted),
   "follower.replication.throttled.rate": long(NO_LIMIT_LONG, atLeast(0), oneCopy, dynamic),
-  "group.consumer.assignment.interval.ms": int(1000, atLeast(0), atOnce, dynamic),
-  "group.consumer.max.assignment.interval.ms": int(15000, atLeast(0), atOnce, accepted),
-  "group.consumer.min.assignment.interval.ms": int(0, atLeast(0), atOnce, accepted),
+  "group.consumer.max.assignment.interval.ms": int(15000, atLeast(0), noGroupSettings, accepted),
+  "group.consumer.min.assignment.interval.ms": int(0, atLeast(0), noGroupSettings, accepted),
   "group.coordinator.append.linger.ms": int(-1, atLeast(-1), noLinger, accepted),
   "group.coordinator.background.threads": int(2, atLeast(1), oneLoop, accepted),
   "group.coordinator.cached.buffer.max.bytes": int(1048588, atLeast(524288), noStateTopics, dynamic),

@@ -24,7 +24,7 @@ import { FrameBuffers } from "./connection_buffers.ts";
 import { dispose, ReplyBatches, ReplyQueue } from "./connection_replies.ts";
 import type { Dispatcher, Exchange, ExchangeOwner } from "./dispatch.ts";
 import { FrameReader } from "./frame_reader.ts";
-import type { ConnectionState, ListenerInfo } from "./handler.ts";
+import { CONNECTION_ENDS, type ConnectionState, type ListenerInfo } from "./handler.ts";
 
 /** Requests of one connection that may be unanswered at a time. */
 export const MAX_UNANSWERED = 100;
@@ -111,11 +111,12 @@ export class Connection implements ExchangeOwner {
     this.#lastActivityMs = services.clock.monotonicMs();
   }
 
-  /** Aborted when the client has hung up or the connection is closed. */
+  /** See `RequestContext.signal`. */
   get signal(): AbortSignal {
     if (this.#abort === null) {
       this.#abort = new AbortController();
       if (this.#phase === "ended" || this.#phase === "closed") this.#abort.abort();
+      else if (this.#phase === "finishing") this.#abort.abort(CONNECTION_ENDS);
     }
     return this.#abort.signal;
   }
@@ -223,6 +224,7 @@ export class Connection implements ExchangeOwner {
 
   #beginFinishing(withinMs: number): void {
     this.#phase = "finishing";
+    this.#abort?.abort(CONNECTION_ENDS);
     if (this.#parked !== null) this.#reader.done();
     this.#parked = null;
     this.#closeIn(withinMs);

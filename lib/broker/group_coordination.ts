@@ -9,16 +9,22 @@
 import type { Clock, Random } from "../clock.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
 import { ErrorCode } from "../errors.ts";
-import type { JoinRequest, SyncRequest } from "../groups/classic_group.ts";
+import type { JoinRequest, SyncRequest } from "../groups/classic_requests.ts";
+import type { ConsumerHeartbeat } from "../groups/consumer_heartbeat.ts";
+import type { GroupRefusal, HeartbeatReply } from "../groups/consumer_replies.ts";
 import {
+  type ConsumerSettings,
   type CoordinatorOptions,
   GroupCoordinator,
   type GroupDescription,
   type GroupListing,
   type OffsetCommit,
 } from "../groups/coordinator.ts";
+import type { ConsumerGroupDescription } from "../groups/group_descriptions.ts";
+import type { MigrationPolicy } from "../groups/group_migration.ts";
 import type { CommittedOffsets } from "../groups/offsets.ts";
 import type { JoinReply, SyncReply } from "../groups/replies.ts";
+import type { TopicView } from "../groups/topic_view.ts";
 import { errorText, type Logger } from "../observability/logger.ts";
 import type { Tenure } from "./broker.ts";
 import type { BrokerConfig } from "./broker_config.ts";
@@ -66,6 +72,11 @@ export class GroupCoordination {
     this.#shards.set(shard, new GroupCoordinator({ ...this.#coordinatorOptions(), journal, ready }));
   }
 
+  /** Resolves when the state of all shards that are kept here has been read, or could not be. */
+  get loaded(): Promise<unknown> {
+    return Promise.all(Array.from(this.#shards.values(), ({ loaded }) => loaded));
+  }
+
   /** Keeps a shard no longer. Resolves when everything of it is durable and nothing more is written. */
   resign(shard: number): Promise<void> {
     const coordinator = this.#shards.get(shard);
@@ -105,12 +116,34 @@ export class GroupCoordination {
     return this.of(groupId).leave(groupId, members);
   }
 
+  consumerHeartbeat(
+    groupId: string,
+    beat: ConsumerHeartbeat,
+    apiVersion: number,
+  ): HeartbeatReply | Promise<HeartbeatReply> {
+    return this.of(groupId).consumerHeartbeat(groupId, beat, apiVersion);
+  }
+
+  /** How often members of the consumer protocol are to send heartbeats, in ms. */
+  get heartbeatIntervalMs(): number {
+    return consumerSettingsOf(this.options.config).heartbeatIntervalMs;
+  }
+
   commit(commit: OffsetCommit): Promise<ErrorCode | ErrorCode[]> {
     return this.of(commit.groupId).commit(commit);
   }
 
   offsetsOf(groupId: string): CommittedOffsets | undefined {
     return this.of(groupId).offsetsOf(groupId);
+  }
+
+  isUnstable(groupId: string, topic: string, partition: number): boolean {
+    return this.of(groupId).isUnstable(groupId, topic, partition);
+  }
+
+  /** A producer's transaction has ended in the groups of a shard. */
+  endTransaction(shard: number, producerId: number, commits: boolean): Promise<ErrorCode> {
+    return (this.#shards.get(shard) ?? this.#nobody).endTransaction(producerId, commits);
   }
 
   deleteOffsets(...args: Parameters<GroupCoordinator["deleteOffsets"]>): Promise<ErrorCode | ErrorCode[]> {
@@ -123,6 +156,14 @@ export class GroupCoordination {
 
   describe(groupId: string): GroupDescription | undefined {
     return this.of(groupId).describe(groupId);
+  }
+
+  describeConsumer(groupId: string): ConsumerGroupDescription | GroupRefusal {
+    return this.of(groupId).describeConsumer(groupId);
+  }
+
+  fetchProblem(groupId: string, memberId: string | null, memberEpoch: number): ErrorCode {
+    return this.of(groupId).fetchProblem(groupId, memberId, memberEpoch);
   }
 
   /** NONE when requests for the group are served here. */
@@ -144,10 +185,11 @@ export class GroupCoordination {
   }
 
   #coordinatorOptions(): Omit<CoordinatorOptions, "journal"> {
-    const { clock, random, config, logger } = this.options;
+    const { clock, random, config, logger, topics } = this.options;
     return {
       clock,
       random,
+      topics: topicViewOf(topics),
       settings: () => ({
         minSessionTimeoutMs: config.get("group.min.session.timeout.ms"),
         maxSessionTimeoutMs: config.get("group.max.session.timeout.ms"),
@@ -156,6 +198,7 @@ export class GroupCoordination {
         offsetMetadataMaxBytes: config.get("offset.metadata.max.bytes"),
         offsetRetentionMs: config.get("offsets.retention.minutes") * 60_000,
         expiryIntervalMs: config.get("offsets.retention.check.interval.ms"),
+        consumer: consumerSettingsOf(config),
       }),
       onProblem: (problem, error) => logger.error(problem, { error: errorText(error) }),
     };
@@ -165,4 +208,39 @@ export class GroupCoordination {
     if (!(error instanceof DiskError)) throw error;
     this.options.logger.error("groups were not saved", { error: errorText(error) });
   }
+}
+
+/** A value outside its bounds counts as the bound. */
+function consumerSettingsOf(config: BrokerConfig): ConsumerSettings {
+  const bounded = (value: number, min: number, max: number) => Math.max(min, Math.min(value, max));
+  return {
+    isServed: config.get("group.coordinator.rebalance.protocols").includes("consumer"),
+    assignors: config.get("group.consumer.assignors"),
+    assignmentIntervalMs: config.get("group.consumer.assignment.interval.ms"),
+    sessionTimeoutMs: bounded(
+      config.get("group.consumer.session.timeout.ms"),
+      config.get("group.consumer.min.session.timeout.ms"),
+      config.get("group.consumer.max.session.timeout.ms"),
+    ),
+    heartbeatIntervalMs: bounded(
+      config.get("group.consumer.heartbeat.interval.ms"),
+      config.get("group.consumer.min.heartbeat.interval.ms"),
+      config.get("group.consumer.max.heartbeat.interval.ms"),
+    ),
+    maxSize: config.get("group.consumer.max.size"),
+    migrationPolicy: config.get("group.consumer.migration.policy").toLowerCase() as MigrationPolicy,
+  };
+}
+
+function topicViewOf(topics: Topics): TopicView {
+  return {
+    byName: (name) => topics.get(name),
+    byId: (topicId) => topics.getById(topicId),
+    *names() {
+      for (const { name, internal } of topics.all()) if (!internal) yield name;
+    },
+    get version() {
+      return topics.version;
+    },
+  };
 }

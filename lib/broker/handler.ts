@@ -39,9 +39,15 @@ export interface RequestContext {
   /** Unique among the connections of this process. */
   readonly connectionId: number;
   readonly connectionState: ConnectionState;
-  /** Aborted when the client has hung up: nobody waits for the reply any more. */
+  /**
+   * Aborted when nothing should be waited for any more: the client has hung up and wants no reply, or, by the reason
+   * {@link CONNECTION_ENDS}, it still gets one if that comes soon.
+   */
   readonly signal: AbortSignal;
 }
+
+/** Why a request's signal is aborted when this broker closes the connection as soon as the replies have left. */
+export const CONNECTION_ENDS = "the connection ends";
 
 /** See the file's head. `Req` is what decoding the request yields, `Res` what encoding the response takes. */
 export interface Handler<Req, Res> {

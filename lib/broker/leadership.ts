@@ -22,7 +22,7 @@ import type { Topic, TopicListener, Topics } from "./topics.ts";
 const TAKEN_OVER_AT_ONCE = 8;
 /** Time between two looks at how far the other brokers are. */
 const OTHERS_LOOK_MS = 10;
-/** How long a new topic waits for the other brokers to know it. */
+/** How long the answer to a change of a topic waits for the other brokers to know it. */
 const OTHERS_PATIENCE_MS = 1000;
 
 /** Follows shards of coordinators, which are assigned as partitions are. */
@@ -50,6 +50,10 @@ export interface LeadershipOptions {
 export interface Place {
   readonly nodeId: number;
   readonly leaderEpoch: number;
+  /** The broker that it moves to; null while it does not move. */
+  readonly movesTo: number | null;
+  /** The broker that somebody chose for it by hand; null where nobody did. */
+  readonly chosen: number | null;
 }
 
 /** See the file's head. */
@@ -64,6 +68,8 @@ export class Leadership implements TopicListener, MembershipListener {
   #takingOver = 0;
   #stopped = false;
   readonly #waiting = new Set<() => void>();
+  /** Deleted topics whose files may be open somewhere, by id. */
+  readonly #closing = new Map<string, Promise<void>>();
   readonly #firstApplied = Promise.withResolvers<void>();
   /** Resolves when an assignment that knows this broker is in effect. */
   readonly ready: Promise<void> = this.#firstApplied.promise;
@@ -78,7 +84,27 @@ export class Leadership implements TopicListener, MembershipListener {
   /** The broker that leads a partition; null where that is not known. */
   placeOf(topic: string, partition: number): Place | null {
     const entry = this.#entries.get(`${topic}/${partition}`);
-    return entry === undefined ? null : { nodeId: nodeIdOf(entry.broker), leaderEpoch: entry.epoch };
+    if (entry === undefined) return null;
+    const { broker, epoch, moveTo, preferred } = entry;
+    const isWanted = preferred !== undefined && preferred !== broker && this.#isAliveByName(preferred);
+    const target = moveTo ?? (isWanted ? preferred : undefined);
+    return {
+      nodeId: nodeIdOf(broker),
+      leaderEpoch: epoch,
+      movesTo: target === undefined ? null : nodeIdOf(target),
+      chosen: preferred === undefined ? null : nodeIdOf(preferred),
+    };
+  }
+
+  #isAliveByName(name: string): boolean {
+    return this.#assignment?.brokers.some(({ id, health }) => id === name && health === "alive") === true;
+  }
+
+  /** Says whom somebody wants to lead partitions; durable when it resolves, carried out later. */
+  async chooseLeaders(chosen: readonly { topic: string; partition: number; nodeId: number }[]): Promise<void> {
+    const wishes = chosen.map(({ topic, partition, nodeId }) => ({ topic, partition, broker: brokerName(nodeId) }));
+    await this.options.membership.wish(wishes);
+    this.options.pokeController();
   }
 
   /** The broker that keeps a shard of coordinators' state; null where that is not known. */
@@ -120,12 +146,9 @@ export class Leadership implements TopicListener, MembershipListener {
 
   async partitionsAdded(topic: Topic, firstPartition: number, leaders: ReadonlyMap<number, number>): Promise<void> {
     if (leaders.size > 0) {
-      const wishes = Array.from(leaders, ([partition, nodeId]) => ({
-        topic: topic.name,
-        partition,
-        broker: brokerName(nodeId),
-      }));
-      await this.options.membership.wish(wishes);
+      await this.chooseLeaders(
+        Array.from(leaders, ([partition, nodeId]) => ({ topic: topic.name, partition, nodeId })),
+      );
     }
     await this.#announce(topic.name);
     const isAssigned = () => this.#isAssigned(topic, firstPartition);
@@ -153,7 +176,19 @@ export class Leadership implements TopicListener, MembershipListener {
    * Tells that a topic's folder is gone from its place. Resolves when no live broker has a file of it open any more, or
    * nobody can know.
    */
-  async closedEverywhere(topic: TopicIdentity): Promise<void> {
+  closedEverywhere(topic: TopicIdentity): Promise<void> {
+    const closing = this.#closing.get(topic.topicId) ?? this.#closedEverywhere(topic)
+      .finally(() => this.#closing.delete(topic.topicId));
+    this.#closing.set(topic.topicId, closing);
+    return closing;
+  }
+
+  /** The next request may come to another broker: it should not be told of the deleted topic there. */
+  async nameFreed(topic: Topic): Promise<void> {
+    await Promise.race([this.closedEverywhere(topic), sleep(this.options.clock, OTHERS_PATIENCE_MS)]);
+  }
+
+  async #closedEverywhere(topic: TopicIdentity): Promise<void> {
     await this.#announce(topic.name);
     while (this.#assignment === null || knows(this.#assignment, topic)) {
       if (this.#isOver) return;
@@ -211,13 +246,16 @@ export class Leadership implements TopicListener, MembershipListener {
     const changed = await this.#followTopics(assignment);
     const before = new Map(this.#entries);
     this.#note(assignment);
+    const ids = new Map(assignment.topics?.map(({ name, topicId }) => [name, topicId]));
+    const isKnown = (name: string) => topics.get(name) !== undefined && topics.get(name)?.topicId === ids.get(name);
     const me = assignment.brokers.find(({ id }) => id === membership.name);
     // An assignment that does not know this session is about an earlier one.
     if (membership.isValid() && me?.tenure === membership.tenure) {
-      this.#follow(assignment.partitions.filter(({ topic }) => topics.get(topic) !== undefined), before);
+      this.#follow(assignment.partitions.filter(({ topic: name }) => isKnown(name)), before);
       this.#followShards(assignment.coordinators ?? []);
       membership.assigned(assignment.assignmentVersion, (given) => this.#isSettled(given), (wish) => {
-        return this.#entries.get(`${wish.topic}/${wish.partition}`)?.preferred === wish.broker;
+        const entry = this.#entries.get(`${wish.topic}/${wish.partition}`);
+        return entry?.preferred === wish.broker || topics.get(wish.topic) === undefined;
       });
       // Whoever changed a topic may wait for this.
       if (changed) void membership.publish();
@@ -271,7 +309,13 @@ export class Leadership implements TopicListener, MembershipListener {
       if (partition >= (topics.get(topic)?.partitionCount ?? 0)) continue;
       if (this.#led.get(key) !== epoch) {
         this.#led.set(key, epoch);
-        const led = partitions.lead(topic, partition, this.options.folderOf(topic, partition), epoch);
+        const led = partitions.lead(
+          topic,
+          partition,
+          this.options.folderOf(topic, partition),
+          epoch,
+          topics.get(topic)?.topicId,
+        );
         const former = before.get(key);
         if (former !== undefined && former.broker !== name) this.#takeOverSoon(led);
       }

@@ -10,7 +10,7 @@ import { type BrokerFacts, brokerName, type PartitionAt } from "../cluster/broke
 import { HeldLease, LeaseHeldError, type LeaseLoss, type LeaseRecord, parseLease } from "../cluster/lease.ts";
 import { DamagedFileError, readJson } from "../disk/atomic_replace.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
-import { lockForLife, type MachineIdentity, sameBoot } from "../disk/machine.ts";
+import { type MachineIdentity, type MachineLocks, sameBoot } from "../disk/machine.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Tenure } from "./broker.ts";
 
@@ -22,6 +22,9 @@ const KEPT_WISHES = 10_000;
 const LOCK_PATIENCE_MS = 100;
 /** How often a new session is tried for, while the volume refuses. */
 const RETRY_MS = 500;
+
+/** Nothing is made anew in its place: what was acknowledged is not there any more. */
+const FOLDER_GONE = "the data folder is gone, or not what it was";
 
 /** Another process has the node id that was asked for. */
 export class NodeIdInUseError extends Error {
@@ -41,6 +44,7 @@ export interface MembershipOptions {
   readonly logger: Logger;
   readonly dataFolder: string;
   readonly machine: MachineIdentity;
+  readonly locks: MachineLocks;
   /** The node id that is wanted; null: any that is free, `preferredNodeId` if it is. */
   readonly nodeId: number | null;
   readonly preferredNodeId: number | null;
@@ -85,11 +89,11 @@ export class Membership implements Tenure {
    */
   static async join(options: MembershipOptions): Promise<Membership> {
     if (options.nodeId !== null) {
-      const locked = await lockForLife(lockPath(options.dataFolder, options.nodeId), LOCK_PATIENCE_MS);
+      const locked = await options.locks.lockForLife(lockPath(options.dataFolder, options.nodeId), LOCK_PATIENCE_MS);
       return await Membership.#joinAs(options, options.nodeId, locked);
     }
     for (const nodeId of await candidates(options)) {
-      if (!await lockForLife(lockPath(options.dataFolder, nodeId), LOCK_PATIENCE_MS)) continue;
+      if (!await options.locks.lockForLife(lockPath(options.dataFolder, nodeId), LOCK_PATIENCE_MS)) continue;
       try {
         return await Membership.#joinAs(options, nodeId, true);
       } catch (error) {
@@ -182,12 +186,12 @@ export class Membership implements Tenure {
   }
 
   #acquire(previousIncarnation: string | null = null): Promise<HeldLease> {
-    const { disk, clock, dataFolder, machine, durationMs, listeners } = this.options;
+    const { disk, clock, machine, durationMs, listeners } = this.options;
     const incarnation = this.options.newIncarnation();
     return HeldLease.acquire({
       disk,
       clock,
-      path: `${brokersFolder(dataFolder)}/${this.nodeId}.json`,
+      path: this.#path,
       holder: this.name,
       incarnation,
       process: { ...machine, address: listeners.map(({ host, port }) => `${host}:${port}`).join() },
@@ -197,6 +201,21 @@ export class Membership implements Tenure {
         lease.incarnation === previousIncarnation || (this.locked && sameBoot(machine, lease.process)),
       onLost: (loss) => void (this.#rejoining = this.#lost(loss, incarnation)),
     });
+  }
+
+  get #path(): string {
+    return `${brokersFolder(this.options.dataFolder)}/${this.nodeId}.json`;
+  }
+
+  /** Whether the volume knows nothing of any session under this node id, though there was one. @throws {DiskError} */
+  async #isGone(): Promise<boolean> {
+    try {
+      await this.options.disk.stat(this.#path);
+      return false;
+    } catch (error) {
+      if (error instanceof DiskError && error.kind === "not-found") return true;
+      throw error;
+    }
   }
 
   #facts(): BrokerFacts {
@@ -221,9 +240,10 @@ export class Membership implements Tenure {
     if (loss.kind === "taken") {
       return this.#superseded.resolve(`node id ${this.nodeId} was taken by a broker on ${loss.by.process.host}`);
     }
-    if (loss.kind === "removed") return this.#superseded.resolve("the data folder is gone, or not what it was");
+    if (loss.kind === "removed") return this.#superseded.resolve(FOLDER_GONE);
     while (!this.#stopped) {
       try {
+        if (await this.#isGone()) return this.#superseded.resolve(FOLDER_GONE);
         this.#lease = await this.#acquire(incarnation);
         logger.info("a new session has begun", { tenure: this.#lease.epoch });
         return;

@@ -36,6 +36,8 @@ export interface PartitionsOptions {
   readonly resources?: StorageResources;
   /** The present log settings of a topic. */
   logConfigOf(topic: string): LogConfig;
+  /** Whether the folder still is that topic's: another one may have been made under its name. @throws {DiskError} */
+  isPresent?(topic: string, topicId: string): Promise<boolean>;
   /** Whether this broker's session is alive; without one it leads nothing. */
   mayLead?(): boolean;
   /** The partition cannot go on under its epoch. Told again from time to time, as long as somebody asks for it. */
@@ -44,8 +46,12 @@ export interface PartitionsOptions {
 
 /** One partition, led by this broker from `leaderEpoch` on. */
 export class Partition {
-  /** Bytes appended through this object; a long poll estimates from it whether reading again is worth while. */
+  /** Bytes appended through this object, readable or not yet. */
   appendedBytes = 0;
+  /** So many of them are readable at least. */
+  readableBytes = 0;
+  /** What was appended when the high watermark moved last: the next move covers all of it. */
+  #appendedAtMove = 0;
   #log: PartitionLog | null = null;
   #opening: Promise<PartitionLog | ErrorCode> | null = null;
   #closed = false;
@@ -59,6 +65,8 @@ export class Partition {
     /** The epoch under which this broker leads the partition. */
     readonly leaderEpoch: number,
     private readonly options: PartitionsOptions,
+    /** Which topic of that name; null where that does not matter. */
+    private readonly topicId: string | null,
     /** When whatever this process had open of the partition is closed. */
     private readonly isFree: Promise<void>,
   ) {}
@@ -153,7 +161,7 @@ export class Partition {
     this.#retryAtMs = clock.monotonicMs() + RETRY_AFTER_MS;
     try {
       await this.isFree;
-      if (this.#closed) return ErrorCode.NOT_LEADER_OR_FOLLOWER;
+      if (this.#closed || !await this.#isPresent()) return ErrorCode.NOT_LEADER_OR_FOLLOWER;
       const log = await PartitionLog.takeOver(disk, this.folder, {
         leaderEpoch: this.leaderEpoch,
         config: this.options.logConfigOf(this.topic),
@@ -161,11 +169,15 @@ export class Partition {
         logger,
         resources: this.options.resources,
       });
-      if (this.#closed) {
+      if (this.#closed || !await this.#isPresent()) {
         await log.abandon();
         return ErrorCode.NOT_LEADER_OR_FOLLOWER;
       }
-      log.onHighWatermark(() => this.#wake());
+      log.onHighWatermark(() => {
+        this.readableBytes = log.highWatermark === log.logEndOffset ? this.appendedBytes : this.#appendedAtMove;
+        this.#appendedAtMove = this.appendedBytes;
+        this.#wake();
+      });
       this.#log = log;
       return log;
     } catch (error) {
@@ -174,6 +186,10 @@ export class Partition {
       this.options.onStalled?.(this);
       return ErrorCode.KAFKA_STORAGE_ERROR;
     }
+  }
+
+  async #isPresent(): Promise<boolean> {
+    return this.topicId === null || await this.options.isPresent?.(this.topic, this.topicId) !== false;
   }
 
   #patiently(opening: Promise<PartitionLog | ErrorCode>): Promise<PartitionLog | ErrorCode> {
@@ -212,11 +228,17 @@ export class Partitions {
    * Starts leading a partition; nothing is opened yet. `folder` holds its segments. What this process led of it until now
    * is closed without a write: `leaderEpoch` is a higher one.
    */
-  lead(topic: string, index: number, folder: string, leaderEpoch: number): Partition {
+  lead(
+    topic: string,
+    index: number,
+    folder: string,
+    leaderEpoch: number,
+    topicId: string | null = null,
+  ): Partition {
     const isFree = this.drop(topic, index);
     let partitions = this.#topics.get(topic);
     if (partitions === undefined) this.#topics.set(topic, partitions = new Map());
-    const partition = new Partition(topic, index, folder, leaderEpoch, this.options, isFree);
+    const partition = new Partition(topic, index, folder, leaderEpoch, this.options, topicId, isFree);
     partitions.set(index, partition);
     return partition;
   }

@@ -6,7 +6,7 @@ import { systemClock, systemRandom, type Timer } from "../clock.ts";
 import { HeldLease, parseLease } from "../cluster/lease.ts";
 import { DamagedFileError, readJson } from "../disk/atomic_replace.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
-import { machineIdentity } from "../disk/machine.ts";
+import { machineIdentity, machineLocks } from "../disk/machine.ts";
 import { realDisk } from "../disk/real_disk.ts";
 import type { Logger } from "../observability/logger.ts";
 import { FolderTopicStore } from "../storage/topic_store.ts";
@@ -53,7 +53,7 @@ export async function startController(config: BrokerConfig, logger: Logger): Pro
       holderIsGone: () => true,
     });
   let presence = await acquire();
-  const view: VolumeView = { disk, clock, dataFolder, machine, nodeId: null };
+  const view: VolumeView = { disk, clock, dataFolder, machine, locks: machineLocks, nodeId: null };
   const brokers = watchBrokers(view);
   const store = new FolderTopicStore({ disk, clock, dataFolder, random, logger });
   const topics = await Topics.load({ store, config, random, logger });

@@ -48,6 +48,8 @@ export interface TopicListener {
   partitionsAdded?(topic: Topic, firstPartition: number, leaders: ReadonlyMap<number, number>): void | Promise<void>;
   /** The topic can no longer be looked up: close every handle on its files. */
   topicDeleted?(topic: Topic): void | Promise<void>;
+  /** Its name is free on the volume. */
+  nameFreed?(topic: Topic): void | Promise<void>;
   /** The values in effect may have changed. */
   topicConfigured?(topic: Topic): void;
   /** The topic's own settings were changed here. */
@@ -65,6 +67,7 @@ export interface TopicsOptions {
 
 /** See the file's head. */
 export class Topics {
+  #version = 0;
   readonly #byName = new Map<string, Topic>();
   readonly #byId = new Map<string, Topic>();
   readonly #namesByCollisionKey = new Map<string, Set<string>>();
@@ -91,14 +94,14 @@ export class Topics {
     return topics;
   }
 
-  async #pictureOf(stored: StoredTopic): Promise<Topic> {
+  async #pictureOf(stored: StoredTopic, known = 0): Promise<Topic> {
     const { overrides, foreign } = overridesFromJson(stored.config);
     const unknown = Object.keys(foreign);
     if (unknown.length > 0 && !this.#foreignConfig.has(stored.topicId)) {
       this.#options.logger.warn("topic settings without effect", { topic: stored.name, keys: unknown.join(", ") });
     }
     this.#foreignConfig.set(stored.topicId, foreign);
-    return this.#picture(stored, await this.#partitionsWithoutGap(stored), overrides);
+    return this.#picture(stored, await this.#partitionsWithoutGap(stored, known), overrides);
   }
 
   /**
@@ -126,7 +129,8 @@ export class Topics {
       await this.#tell((listener) => listener.topicDeleted?.(present));
     }
     if (stored === null) return;
-    const picture = await this.#pictureOf(stored);
+    const known = present?.topicId === stored.topicId ? present.partitionCount : 0;
+    const picture = await this.#pictureOf(stored, known);
     this.#put(picture);
     for (const listener of this.#listeners) listener.topicConfigured?.(picture);
   }
@@ -141,8 +145,11 @@ export class Topics {
   /**
    * The number of a topic's partitions. A crash while partitions were added may have left any of them: those in front
    * of the last one are made now. A folder far behind all others is none of ours.
+   *
+   * One of the first `known`, which have been there before, was removed by somebody: it is not made anew, since an empty
+   * log in its place would give offsets that others have had.
    */
-  async #partitionsWithoutGap(stored: StoredTopic): Promise<number> {
+  async #partitionsWithoutGap(stored: StoredTopic, known: number): Promise<number> {
     const { store, logger } = this.#options;
     const missing: number[] = [];
     let count = 0;
@@ -151,14 +158,14 @@ export class Topics {
         logger.warn("folder taken for none of the topic's partitions", { topic: stored.name, folder: index });
         break;
       }
-      while (count < index) missing.push(count++);
+      for (; count < index; count++) if (count >= known) missing.push(count);
       count++;
     }
     if (missing.length > 0) {
       logger.warn("missing partitions are made", { topic: stored.name, partitions: missing.join(", ") });
       await store.addPartitions(stored, missing);
     }
-    return count;
+    return Math.max(count, known);
   }
 
   /** Follows all changes from now on. */
@@ -177,6 +184,11 @@ export class Topics {
   /** All topics, in no particular order. */
   all(): Iterable<Topic> {
     return this.#byName.values();
+  }
+
+  /** Changes whenever a topic does. */
+  get version(): number {
+    return this.#version;
   }
 
   get size(): number {
@@ -216,6 +228,7 @@ export class Topics {
       this.#take(present);
       await this.#tell((listener) => listener.topicDeleted?.(present));
       await this.#remove(present);
+      await this.#tell((listener) => listener.nameFreed?.(present));
       return null;
     });
   }
@@ -277,6 +290,7 @@ export class Topics {
   }
 
   #put(topic: Topic): void {
+    this.#version++;
     this.#byName.set(topic.name, topic);
     this.#byId.set(topic.topicId, topic);
     const key = collisionKey(topic.name);
@@ -286,6 +300,7 @@ export class Topics {
   }
 
   #take(topic: Topic): void {
+    this.#version++;
     this.#byName.delete(topic.name);
     this.#byId.delete(topic.topicId);
     this.#foreignConfig.delete(topic.topicId);

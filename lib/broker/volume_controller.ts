@@ -6,10 +6,11 @@ import type { Clock, Random } from "../clock.ts";
 import type { Assignment } from "../cluster/assignment.ts";
 import { type BrokerRecord, parseBrokerRecord } from "../cluster/broker_record.ts";
 import { Controller } from "../cluster/controller.ts";
+import { readDrainOrders } from "../cluster/drain_orders.ts";
 import { type LeaseRecord, parseLease } from "../cluster/lease.ts";
 import { LeaseWatch } from "../cluster/lease_watch.ts";
 import { type Disk, DiskError } from "../disk/disk.ts";
-import { isLockFree, type MachineIdentity, sameBoot } from "../disk/machine.ts";
+import { type MachineIdentity, type MachineLocks, sameBoot } from "../disk/machine.ts";
 import { errorText, type Logger } from "../observability/logger.ts";
 import { parseSegmentFileName } from "../partition_state.ts";
 import { coordinatorKinds } from "./coordinator_shards.ts";
@@ -22,6 +23,7 @@ export interface VolumeView {
   readonly clock: Clock;
   readonly dataFolder: string;
   readonly machine: MachineIdentity;
+  readonly locks: MachineLocks;
   /** The node id of the process itself; null for one that is no broker. */
   readonly nodeId: number | null;
 }
@@ -35,7 +37,7 @@ export interface VolumeControllerOptions extends VolumeView {
   readonly address: string;
   readonly durationMs: number;
   readonly brokers: LeaseWatch<BrokerRecord>;
-  /** All topics, read a moment ago. */
+  /** All topics as this process knows them. */
   readonly topics: Topics;
   remembered?(): Assignment | null;
   shouldYield?(): boolean;
@@ -67,7 +69,6 @@ export function watchControllers({ disk, clock, dataFolder }: VolumeView): Lease
 /** The controller; it does nothing before its start. */
 export function volumeController(options: VolumeControllerOptions): Controller {
   const { disk, clock, random, logger, dataFolder, machine, nodeId, topics } = options;
-  let topicsAreFresh = true;
   return new Controller({
     disk,
     clock,
@@ -87,13 +88,13 @@ export function volumeController(options: VolumeControllerOptions): Controller {
     topics: {
       all: () => topics.all(),
       async refresh(names) {
-        if (names !== "all") { for (const name of names) await topics.reload(name); }
-        else if (!topicsAreFresh) await topics.reloadAll();
-        topicsAreFresh = false;
+        if (names === "all") await topics.reloadAll();
+        else for (const name of names) await topics.reload(name);
       },
     },
     coordinators: coordinatorKinds,
     epochOnDisk: (topic, partition) => epochOnDisk(disk, `${dataFolder}/${topic}/${partition}`),
+    drainOrders: () => readDrainOrders(disk, dataFolder),
     remembered: options.remembered,
     shouldYield: options.shouldYield,
     onAssigned: options.onAssigned,
@@ -102,8 +103,9 @@ export function volumeController(options: VolumeControllerOptions): Controller {
 }
 
 /** Whether a broker's process is known to have died: it ran on this machine, and its lock is free. */
-async function isGone({ dataFolder, machine, nodeId }: VolumeView, ofNodeId: number, lease: LeaseRecord) {
-  return ofNodeId !== nodeId && sameBoot(machine, lease.process) && await isLockFree(lockPath(dataFolder, ofNodeId));
+async function isGone({ dataFolder, machine, locks, nodeId }: VolumeView, ofNodeId: number, lease: LeaseRecord) {
+  return ofNodeId !== nodeId && sameBoot(machine, lease.process) &&
+    await locks.isLockFree(lockPath(dataFolder, ofNodeId));
 }
 
 /** Highest epoch among the file names of a partition, or of a shard of coordinators' state; -1 for none. */

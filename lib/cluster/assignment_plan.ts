@@ -4,7 +4,8 @@
  * Invariants:
  * - a partition's leader epoch rises by exactly one with each change of its leader or of its leader's session, and stays
  *   otherwise; a partition that no assignment knows gets an epoch above the highest one in its segment names;
- * - a live broker is relieved of a partition only after it said that it has closed it;
+ * - a live broker is relieved of a partition only after it said that it has closed it, and a partition with segments that
+ *   no assignment knows is given to nobody while some broker may lead it;
  * - nothing moves that need not: leaders stay where they are unless their broker died, drains, or has two partitions more
  *   than another one, or somebody chose another broker for them by hand;
  * - without a live broker nothing changes at all.
@@ -43,6 +44,8 @@ export interface PlanInput {
   readonly wallMs: number;
   /** Highest epoch among the segment names of a partition that no assignment knows, or that has stalled; -1 for none. */
   epochOnDisk(topic: string, partition: number): number;
+  /** Whether some broker may lead a partition that no assignment knows; it is then left alone if it has segments. */
+  mayBeLed(): boolean;
   /** Broker that somebody chose for a partition, until that is in the assignment; undefined where nobody did. */
   wanted(topic: string, partition: number): string | undefined;
   /** How many partitions may be on the move at a time. */
@@ -53,10 +56,23 @@ export interface PlanInput {
 export function planAssignment(input: PlanInput): Assignment | null {
   const { previous, brokers, controller } = input;
   if (!brokers.some(({ alive }) => alive)) return null;
-  const plan = new Plan(input);
-  const partitions = plan.all(input.topics, previous?.partitions ?? []);
-  const coordinators = plan.all(input.coordinators, previous?.coordinators ?? []);
-  const entries = plan.withMoves([...partitions, ...coordinators]);
+  // Partitions and each kind of coordinator are spread apart from each other.
+  const groups = [
+    { topics: input.topics, held: previous?.partitions ?? [] },
+    ...input.coordinators.map((kind) => ({
+      topics: [kind],
+      held: (previous?.coordinators ?? []).filter(({ topic }) => topic === kind.name),
+    })),
+  ].map(({ topics, held }) => {
+    const plan = new Plan(input, held);
+    return { plan, entries: plan.all(topics) };
+  });
+  let room = input.movesAtOnce - groups.flatMap(({ entries }) => entries.filter(isMoving)).length;
+  const [partitions, ...coordinators] = groups.map(({ plan, entries }) => {
+    const next = plan.withMoves(entries, room);
+    room -= next.filter(isMoving).length - entries.filter(isMoving).length;
+    return next;
+  });
   const time = new Date(input.wallMs).toISOString();
   const next: Assignment = {
     ...previous,
@@ -71,11 +87,15 @@ export function planAssignment(input: PlanInput): Assignment | null {
       tenure,
       changes,
     })),
-    partitions: entries.slice(0, partitions.length),
+    partitions,
     topics: input.topics.map(({ name, topicId, revision }) => ({ name, topicId, revision })),
-    coordinators: entries.slice(partitions.length),
+    coordinators: coordinators.flat(),
   };
   return previous !== null && isSame(previous, next) ? null : next;
+}
+
+function isMoving({ moveTo }: PartitionAssignment): boolean {
+  return moveTo !== undefined;
 }
 
 class Plan {
@@ -85,7 +105,7 @@ class Plan {
   readonly #given = new Map<string, "closed" | "stalled">();
   readonly #tenures = new Map<string, number>();
 
-  constructor(private readonly input: PlanInput) {
+  constructor(private readonly input: PlanInput, private readonly held: readonly PartitionAssignment[]) {
     const { brokers, previous } = input;
     this.#brokers = new Map(brokers.map((broker) => [broker.id, broker]));
     const alive = brokers.filter((broker) => broker.alive);
@@ -96,16 +116,14 @@ class Plan {
       for (const one of given) this.#given.set(`${id} ${partitionKey(one)}@${one.epoch}`, one.why);
     }
     for (const { id, tenure } of previous?.brokers ?? []) if (tenure !== undefined) this.#tenures.set(id, tenure);
-    const held = [...previous?.partitions ?? [], ...previous?.coordinators ?? []];
     for (const { broker, moveTo } of held) this.#count(moveTo ?? broker, 1);
   }
 
   /** The entries of all partitions of `topics`, in their order. */
   all(
     topics: readonly { readonly name: string; readonly partitionCount: number; readonly topicId?: string }[],
-    previous: readonly PartitionAssignment[],
   ): PartitionAssignment[] {
-    const before = new Map(previous.map((entry) => [partitionKey(entry), entry]));
+    const before = new Map(this.held.map((entry) => [partitionKey(entry), entry]));
     const ids = new Map(this.input.previous?.topics?.map(({ name, topicId }) => [name, topicId]));
     const entries: PartitionAssignment[] = [];
     for (const { name, partitionCount, topicId } of topics) {
@@ -115,16 +133,18 @@ class Plan {
         const entry = before.get(key);
         before.delete(key);
         if (entry !== undefined && isAnother) this.#count(entry.moveTo ?? entry.broker, -1);
-        entries.push(entry === undefined || isAnother ? this.#first(name, partition) : this.#next(entry));
+        if (entry !== undefined && !isAnother) entries.push(this.#next(entry));
+        else if (this.input.epochOnDisk(name, partition) < 0 || !this.input.mayBeLed()) {
+          entries.push(this.#first(name, partition));
+        }
       }
     }
     for (const gone of before.values()) this.#count(gone.moveTo ?? gone.broker, -1);
     return entries;
   }
 
-  /** The entries with moves begun where brokers drain or the load is uneven. */
-  withMoves(entries: PartitionAssignment[]): PartitionAssignment[] {
-    let room = this.input.movesAtOnce - entries.filter(({ moveTo }) => moveTo !== undefined).length;
+  /** The entries with up to `room` moves begun where brokers drain or the load is uneven. */
+  withMoves(entries: PartitionAssignment[], room: number): PartitionAssignment[] {
     if (room <= 0 || this.#eligible.length === 0) return entries;
     const next = [...entries];
     const isDraining = (id: string) => this.#brokers.get(id)?.draining === true && !this.#eligible.includes(id);
@@ -168,7 +188,7 @@ class Plan {
 
   #next(before: PartitionAssignment): PartitionAssignment {
     const wanted = this.input.wanted(before.topic, before.partition);
-    const entry = wanted === undefined || wanted === before.preferred ? before : { ...before, preferred: wanted };
+    const entry = wanted === undefined || wanted === before.preferred ? before : this.#preferring(before, wanted);
     const { broker, moveTo } = entry;
     const owner = this.#brokers.get(broker);
     if (owner === undefined || !owner.alive) return this.#to(this.#usable(moveTo), entry);
@@ -189,6 +209,15 @@ class Plan {
       return staying;
     }
     return entry;
+  }
+
+  /** The entry with another preference; a move that was under way for the former one is called off. */
+  #preferring({ moveTo, ...entry }: PartitionAssignment, preferred: string): PartitionAssignment {
+    if (moveTo !== undefined) {
+      this.#count(moveTo, -1);
+      this.#count(entry.broker, 1);
+    }
+    return { ...entry, preferred };
   }
 
   /** The entry under the next epoch, at `target` or wherever there is most room. */

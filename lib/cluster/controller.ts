@@ -40,6 +40,8 @@ export interface ControllerOptions {
   readonly coordinators: readonly { readonly name: string; readonly partitionCount: number }[];
   /** Highest epoch among the segment names of a partition or a coordinator's shard, -1 for none. @throws {DiskError} */
   epochOnDisk(topic: string, partition: number): Promise<number>;
+  /** Node ids of brokers that somebody ordered to be relieved of everything. @throws {DiskError} */
+  drainOrders?(): Promise<ReadonlySet<number>>;
   /** The last assignment that this process knows of. */
   remembered?(): Assignment | null;
   /** Whether this candidate should hold back, and step down if it holds the lease: a better one is there. */
@@ -66,12 +68,13 @@ export class Controller {
   #stopped = false;
   #running: Promise<void> | null = null;
   #poked = Promise.withResolvers<void>();
-  #refreshWanted: Set<string> | "all" | null = "all";
+  #refreshWanted: Set<string> | "all" | null = null;
   /** How often each topic was changed. */
   readonly #revisions = new Map<string, number>();
   /** How many changes of each broker are in the revisions. */
   readonly #changes = new Map<string, number>();
   readonly #epochs = new Map<string, number>();
+  #drainOrders: ReadonlySet<number> = new Set();
 
   constructor(private readonly options: ControllerOptions) {}
 
@@ -130,7 +133,7 @@ export class Controller {
 
   async #reign(lease: HeldLease): Promise<void> {
     const { clock } = this.options;
-    this.#refreshWanted = "all";
+    this.#refreshWanted = null;
     this.#epochs.clear();
     let current: Assignment | null | undefined;
     let refreshedAtMs = clock.monotonicMs();
@@ -143,7 +146,9 @@ export class Controller {
         if (current === undefined || clock.monotonicMs() - verifiedAtMs >= VERIFY_INTERVAL_MS) {
           current = await this.#verified(current, lease);
           verifiedAtMs = clock.monotonicMs();
+          this.#drainOrders = await this.options.drainOrders?.() ?? new Set();
           this.#recall(current);
+          this.#wantRefresh(this.#disputed(current));
         }
         this.#noteChanges();
         if (this.#refreshWanted !== null) {
@@ -211,7 +216,7 @@ export class Controller {
     const brokers = this.#brokers().map(({ record, alive }) => ({
       id: brokerName(record.nodeId),
       alive,
-      draining: record.draining,
+      draining: record.draining || this.#drainOrders.has(record.nodeId),
       tenure: record.epoch,
       given: record.given,
       changes: record.changes.count,
@@ -224,6 +229,9 @@ export class Controller {
     for (const { record } of this.#brokers()) {
       for (const wish of record.wishes) wishes.set(partitionKey(wish), wish.broker);
     }
+    // Who has not acted on the present assignment may lead what that does not know.
+    const isBehind = previous !== null &&
+      this.#brokers().some(({ record, alive }) => alive && record.assignmentVersion < previous.assignmentVersion);
     const isDraining = brokers.some(({ alive, draining }) => alive && draining);
     return planAssignment({
       previous,
@@ -233,6 +241,7 @@ export class Controller {
       controller: { name: this.options.lease.holder, epoch: lease.epoch },
       wallMs: clock.wallMs(),
       epochOnDisk: (topic, partition) => this.#epochs.get(`${topic}/${partition}`) ?? -1,
+      mayBeLed: () => isBehind,
       wanted: (topic, partition) => wishes.get(`${topic}/${partition}`),
       movesAtOnce: isDraining ? 1 : BALANCING_MOVES,
     });
@@ -306,8 +315,19 @@ export class Controller {
     this.#wantRefresh(names);
   }
 
+  /** Topics that the assignment and this process see differently: one of the two is not up to date. */
+  #disputed(assignment: Assignment | null): string[] {
+    const assigned = new Map(assignment?.topics?.map(({ name, topicId }) => [name, topicId]));
+    const disputed: string[] = [];
+    for (const { name, topicId } of this.options.topics.all()) {
+      if (assigned.get(name) !== topicId) disputed.push(name);
+      assigned.delete(name);
+    }
+    return [...disputed, ...assigned.keys()];
+  }
+
   #wantRefresh(names: readonly string[]): void {
-    if (this.#refreshWanted === "all") return;
+    if (this.#refreshWanted === "all" || names.length === 0) return;
     this.#refreshWanted ??= new Set();
     for (const name of names) this.#refreshWanted.add(name);
   }

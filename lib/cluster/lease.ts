@@ -80,6 +80,8 @@ export class HeldLease {
   #timer: Timer | null = null;
   #renewing: Promise<void> | null = null;
   #ended = false;
+  /** Whether the last renewal has failed: the next one comes sooner, for little time may be left. */
+  #hasFailed = false;
 
   private constructor(private readonly options: LeaseOptions, lease: LeaseRecord, startedAt: Moment) {
     this.#lease = lease;
@@ -94,12 +96,13 @@ export class HeldLease {
   static async acquire(options: LeaseOptions): Promise<HeldLease> {
     const { disk, path, clock } = options;
     const previous = await readLease(options);
-    if (previous !== null && !previous.released && !(await options.holderIsGone(previous))) {
-      await waitUntilExpired(options, previous);
-    }
+    const isOver = previous === null || previous.released || await options.holderIsGone(previous);
+    if (!isOver) await waitUntilExpired(options, previous);
     const epoch = await claimEpoch(options, (previous?.epoch ?? 0) + 1);
     const now = await readLease(options);
-    if (now !== null && now.epoch >= epoch) throw new LeaseHeldError(now, path);
+    // A look while it was waited for may have taken long: a renewal that came in time shows now.
+    const renewed = !isOver && now !== null && !now.released && now.renewals !== previous.renewals;
+    if (now !== null && (now.epoch >= epoch || renewed)) throw new LeaseHeldError(now, path);
     const startedAt = momentOf(clock);
     const lease: LeaseRecord = {
       ...options.facts?.(),
@@ -162,7 +165,8 @@ export class HeldLease {
 
   #scheduleRenewal(): void {
     if (this.#ended) return;
-    this.#timer = this.options.clock.schedule(this.options.durationMs / 4, () => void this.#startRenewal());
+    const delayMs = this.options.durationMs / (this.#hasFailed ? 16 : 4);
+    this.#timer = this.options.clock.schedule(delayMs, () => void this.#startRenewal());
   }
 
   /** At most one renewal runs at a time. */
@@ -191,8 +195,10 @@ export class HeldLease {
       await replaceJson(disk, path, this.#lease);
       // What took longer than the lease lasts came too late, whatever it did.
       if (this.isValid()) this.#markRenewed(startedAt);
+      this.#hasFailed = false;
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
+      this.#hasFailed = true;
     }
   }
 

@@ -65,6 +65,15 @@ export async function isLockFree(path: string): Promise<boolean> {
   return isFree;
 }
 
+/** Locks as a broker uses them; handed in, so that a simulation has its own. */
+export interface MachineLocks {
+  lockForLife(path: string, waitMs: number): Promise<boolean>;
+  isLockFree(path: string): Promise<boolean>;
+}
+
+/** This machine's. */
+export const machineLocks: MachineLocks = { lockForLife, isLockFree };
+
 /** Files whose lock is being waited for. */
 const awaited = new Set<string>();
 

@@ -9,58 +9,26 @@
  * - a round ends when every member has joined, or when its time is over: then who did not join is out, but for static
  *   members, who stay until their session ends;
  * - a generation whose members have not all synced when its time is over loses those who have not, and starts a round;
- * - a waiting JoinGroup or SyncGroup is answered exactly once, also when its member goes;
+ * - a waiting JoinGroup or SyncGroup is answered exactly once, also when its member goes, and who waits is alive: its
+ *   session goes on from the answer;
+ * - what members say of themselves, and what the leader assigns, has a bound, however many they are;
  * - `wakeMs` is never later than the next thing that time alone makes happen.
  */
 
 import { ErrorCode } from "../errors.ts";
-import {
-  GroupMember,
-  type MemberFacts,
-  type MemberProtocol,
-  NEW_MEMBER_PATIENCE_MS,
-  NO_BYTES,
-} from "./group_member.ts";
+import { ClassicAnswers, joinReplyFor } from "./classic_answers.ts";
+import { ClassicMembers } from "./classic_members.ts";
+import type { GroupEffects, GroupLimits, GroupState, JoinRequest, SyncRequest } from "./classic_requests.ts";
+import { GroupMember, type MemberFacts, type MemberProtocol, NO_BYTES } from "./group_member.ts";
+import { PendingIds } from "./pending_ids.ts";
 import { type JoinReply, refusedJoin, refusedSync, type SyncReply } from "./replies.ts";
 
-export type GroupState = "Empty" | "PreparingRebalance" | "CompletingRebalance" | "Stable";
-
-/** What a group does to the world. */
-export interface GroupEffects {
-  /** The group must be saved; answers given from now on wait for that. */
-  save(): void;
-  /** Gives an answer, after whatever had to be saved before. `refuse` is called instead if that failed. */
-  answer(give: () => void, refuse: (code: ErrorCode) => void): void;
-  /** An id for a new member. */
-  newMemberId(prefix: string): string;
-}
-
-export interface JoinRequest {
-  readonly memberId: string;
-  readonly protocolType: string;
-  readonly facts: MemberFacts;
-  /** Whether a new member must come again with the id it is given (KIP-394). */
-  readonly needsKnownId: boolean;
-  /** Whether the client understands that its leader need not assign (KIP-814). */
-  readonly knowsSkipAssignment: boolean;
-}
-
-export interface SyncRequest {
-  readonly memberId: string;
-  readonly instanceId: string | null;
-  readonly generationId: number;
-  readonly protocolType: string | null;
-  readonly protocolName: string | null;
-  readonly assignments: readonly { readonly memberId: string; readonly assignment: Uint8Array }[];
-}
-
-export interface GroupLimits {
-  readonly maxSize: number;
-  readonly initialDelayMs: number;
-}
+/** All that the members of a group may say of themselves, and all that a leader may hand out. */
+const MAX_GROUP_BYTES = 64 * 1024 * 1024;
 
 /** See the file's head. */
 export class ClassicGroup {
+  readonly type = "classic";
   state: GroupState = "Empty";
   generationId = 0;
   protocolType: string | null = null;
@@ -70,17 +38,17 @@ export class ClassicGroup {
   emptySinceMs: number;
   /** When {@link advance} is due, in monotonic ms. */
   wakeMs = Infinity;
-  readonly members = new Map<string, GroupMember>();
-  readonly #byInstance = new Map<string, string>();
-  /** Ids handed out that nobody has joined with yet, and when they lapse. */
-  readonly #pending = new Map<string, number>();
-  #waitingJoins = 0;
+  readonly #members = new ClassicMembers();
+  readonly members: ReadonlyMap<string, GroupMember> = this.#members.byId;
+  readonly #pending = new PendingIds();
+  readonly #answers: ClassicAnswers;
   #roundEndMs = Infinity;
   /** In a group's first round: how much longer newcomers may prolong it. */
   #initial: { remainingMs: number; hasNewcomer: boolean } | null = null;
   #syncEndMs = Infinity;
 
   constructor(readonly groupId: string, readonly effects: GroupEffects, wallMs: number) {
+    this.#answers = new ClassicAnswers(effects);
     this.emptySinceMs = wallMs;
   }
 
@@ -89,9 +57,15 @@ export class ClassicGroup {
     const member = new GroupMember(memberId, facts);
     member.assignment = assignment;
     member.isNew = false;
-    this.members.set(memberId, member);
-    if (facts.instanceId !== null) this.#byInstance.set(facts.instanceId, memberId);
+    this.#members.enter(member);
     this.#wakeBy(member.heard(nowMs));
+  }
+
+  /** Takes what all members like best for the protocol, and begins a round: the group has come from another protocol. */
+  begin(nowMs: number, wallMs: number): void {
+    this.protocolName = this.#members.electProtocol();
+    this.effects.save();
+    this.#startRound(nowMs, wallMs);
   }
 
   /** Whether nothing of the group but its offsets and generation is left. */
@@ -102,14 +76,13 @@ export class ClassicGroup {
   join(request: JoinRequest, answer: (reply: JoinReply) => void, limits: GroupLimits, nowMs: number): void {
     const { memberId, protocolType, facts: { instanceId, protocols } } = request;
     const refuse = (code: ErrorCode, id = memberId) => answer(refusedJoin(code, id));
-    if (!this.#hasRoomFor(memberId, limits.maxSize)) return refuse(ErrorCode.GROUP_MAX_SIZE_REACHED);
+    if (!this.#hasRoomFor(request, limits.maxSize)) return refuse(ErrorCode.GROUP_MAX_SIZE_REACHED);
     if (!this.#supports(protocolType, protocols)) return refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL);
     if (memberId === "") return this.#joinUnknown(request, answer, limits, nowMs);
-    if (this.#pending.has(memberId)) {
-      this.#pending.delete(memberId);
+    if (instanceId === null && this.#pending.delete(memberId)) {
       return this.#addAndRebalance(memberId, request, answer, limits, nowMs);
     }
-    const problem = this.#problemOf(memberId, instanceId);
+    const problem = this.#members.problemOf(memberId, instanceId);
     if (problem !== ErrorCode.NONE) return refuse(problem);
     const member = this.members.get(memberId)!;
     const isSame = member.matches(protocols);
@@ -121,17 +94,17 @@ export class ClassicGroup {
       case "CompletingRebalance":
         if (!isSame) return this.#rejoin(member, request, answer, limits, nowMs);
         this.#wakeBy(member.heard(nowMs));
-        return this.#answerJoin(answer, this.#joinReplyFor(member));
+        return this.#answers.join(answer, this, member);
       case "Stable":
         if (!isSame || memberId === this.leaderId) return this.#rejoin(member, request, answer, limits, nowMs);
         this.#wakeBy(member.heard(nowMs));
-        return this.#answerJoin(answer, this.#joinReplyFor(member));
+        return this.#answers.join(answer, this, member);
     }
   }
 
   sync(request: SyncRequest, answer: (reply: SyncReply) => void, nowMs: number): void {
     const { memberId, instanceId, generationId, protocolType, protocolName, assignments } = request;
-    const problem = this.#problemOf(memberId, instanceId) || this.#generationProblem(generationId);
+    const problem = this.#members.problemOf(memberId, instanceId) || this.#generationProblem(generationId);
     if (problem !== ErrorCode.NONE) return answer(refusedSync(problem));
     const disagrees = (protocolType !== null && protocolType !== this.protocolType) ||
       (protocolName !== null && protocolName !== this.protocolName);
@@ -145,19 +118,24 @@ export class ClassicGroup {
       case "PreparingRebalance":
         return answer(refusedSync(ErrorCode.REBALANCE_IN_PROGRESS));
       case "CompletingRebalance":
+        if (memberId === this.leaderId && bytesIn(assignments) > MAX_GROUP_BYTES) {
+          return answer(refusedSync(ErrorCode.MESSAGE_TOO_LARGE));
+        }
         this.#wakeBy(member.heard(nowMs));
-        this.#refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
+        this.#answers.refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
         member.sync = answer;
+        member.owesSync = false;
         if (memberId === this.leaderId) this.#assign(assignments, nowMs);
         return;
       case "Stable":
         this.#wakeBy(member.heard(nowMs));
-        return this.#answerSync(answer, member);
+        member.owesSync = false;
+        return this.#answers.sync(answer, this, member);
     }
   }
 
   heartbeat(memberId: string, instanceId: string | null, generationId: number, nowMs: number): ErrorCode {
-    const problem = this.#problemOf(memberId, instanceId) || this.#generationProblem(generationId);
+    const problem = this.#members.problemOf(memberId, instanceId) || this.#generationProblem(generationId);
     if (problem !== ErrorCode.NONE) return problem;
     this.#wakeBy(this.members.get(memberId)!.heard(nowMs));
     return this.state === "PreparingRebalance" ? ErrorCode.REBALANCE_IN_PROGRESS : ErrorCode.NONE;
@@ -169,8 +147,8 @@ export class ClassicGroup {
       this.#endRoundIfComplete(nowMs, wallMs);
       return ErrorCode.NONE;
     }
-    const id = memberId === "" && instanceId !== null ? this.#byInstance.get(instanceId) ?? "" : memberId;
-    const problem = this.#problemOf(id, instanceId);
+    const id = memberId === "" && instanceId !== null ? this.#members.byInstance(instanceId)?.memberId ?? "" : memberId;
+    const problem = this.#members.problemOf(id, instanceId);
     if (problem === ErrorCode.NONE) this.#removeAndRebalance(this.members.get(id)!, nowMs, wallMs);
     return problem;
   }
@@ -178,7 +156,7 @@ export class ClassicGroup {
   /** Whether a commit under this membership is allowed. @param generationId negative for no membership */
   commitProblem(memberId: string, instanceId: string | null, generationId: number, nowMs: number): ErrorCode {
     if (generationId < 0 && this.state === "Empty") return ErrorCode.NONE;
-    const problem = this.#problemOf(memberId, instanceId) || this.#generationProblem(generationId);
+    const problem = this.#members.problemOf(memberId, instanceId) || this.#generationProblem(generationId);
     if (problem !== ErrorCode.NONE) return problem;
     this.#wakeBy(this.members.get(memberId)!.heard(nowMs));
     return this.state === "CompletingRebalance" ? ErrorCode.REBALANCE_IN_PROGRESS : ErrorCode.NONE;
@@ -187,12 +165,12 @@ export class ClassicGroup {
   /** Does what time has made due. */
   advance(nowMs: number, wallMs: number): void {
     if (nowMs < this.wakeMs) return;
-    for (const [id, endMs] of this.#pending) if (endMs <= nowMs) this.#pending.delete(id);
-    if (this.state === "CompletingRebalance" && this.#syncEndMs <= nowMs) {
-      for (const member of [...this.members.values()]) {
-        if (member.sync === null) this.#remove(member);
-      }
-      this.#startRound(nowMs, wallMs);
+    this.#pending.lapse(nowMs);
+    if (this.#syncEndMs <= nowMs) {
+      this.#syncEndMs = Infinity;
+      const silent = [...this.members.values()].filter(({ owesSync }) => owesSync);
+      for (const member of silent) this.#remove(member);
+      if (silent.length > 0) this.#startRound(nowMs, wallMs);
     }
     for (const member of [...this.members.values()]) {
       const waits = (member.join !== null && !member.isNew) || member.sync !== null;
@@ -208,61 +186,28 @@ export class ClassicGroup {
   /** Answers everybody who waits with `code`: the group is served here no longer. */
   dissolve(code: ErrorCode): void {
     for (const member of this.members.values()) {
-      this.#refuseJoin(member, code);
-      this.#refuseSync(member, code);
+      this.#answers.refuseJoin(member, code);
+      this.#answers.refuseSync(member, code);
     }
-  }
-
-  /** Refusal for a member that is not, or not any more, who it says: NONE if it is. */
-  #problemOf(memberId: string, instanceId: string | null): ErrorCode {
-    if (instanceId !== null) {
-      const holder = this.#byInstance.get(instanceId);
-      if (holder === undefined) return ErrorCode.UNKNOWN_MEMBER_ID;
-      return holder === memberId ? ErrorCode.NONE : ErrorCode.FENCED_INSTANCE_ID;
-    }
-    return this.members.has(memberId) ? ErrorCode.NONE : ErrorCode.UNKNOWN_MEMBER_ID;
   }
 
   #generationProblem(generationId: number): ErrorCode {
     return generationId === this.generationId ? ErrorCode.NONE : ErrorCode.ILLEGAL_GENERATION;
   }
 
-  #hasRoomFor(memberId: string, maxSize: number): boolean {
-    const member = this.members.get(memberId);
+  #hasRoomFor({ memberId, facts }: JoinRequest, maxSize: number): boolean {
+    // A static member that comes back takes its own place.
+    const member = memberId === "" ? this.#members.byInstance(facts.instanceId ?? "") : this.members.get(memberId);
+    if (this.#members.bytesWith(facts, member) > MAX_GROUP_BYTES) return false;
     if (this.state === "Empty") return true;
     if (this.state !== "PreparingRebalance") return member !== undefined || this.members.size < maxSize;
-    return (member !== undefined && member.join !== null) || this.#waitingJoins < maxSize;
+    return (member !== undefined && member.join !== null) || this.#answers.waitingJoins < maxSize;
   }
 
   #supports(protocolType: string, protocols: readonly MemberProtocol[]): boolean {
     if (protocolType === "" || protocols.length === 0) return false;
     if (this.members.size === 0) return true;
-    if (this.protocolType !== protocolType) return false;
-    const common = this.#commonProtocols();
-    return protocols.some(({ name }) => common.has(name));
-  }
-
-  #commonProtocols(): Set<string> {
-    const counts = new Map<string, number>();
-    for (const { facts } of this.members.values()) {
-      for (const name of new Set(facts.protocols.map((protocol) => protocol.name))) {
-        counts.set(name, (counts.get(name) ?? 0) + 1);
-      }
-    }
-    return new Set([...counts].flatMap(([name, count]) => count === this.members.size ? name : []));
-  }
-
-  /** The protocol that most members like best, of those that all can do. */
-  #electProtocol(): string {
-    const common = this.#commonProtocols();
-    const votes = new Map<string, number>();
-    for (const { facts } of this.members.values()) {
-      const liked = facts.protocols.find(({ name }) => common.has(name))?.name;
-      if (liked !== undefined) votes.set(liked, (votes.get(liked) ?? 0) + 1);
-    }
-    let best = "";
-    for (const [name, count] of votes) if (best === "" || count > votes.get(best)!) best = name;
-    return best;
+    return this.protocolType === protocolType && protocols.some(({ name }) => this.#members.isCommon(name));
   }
 
   #joinUnknown(
@@ -273,10 +218,10 @@ export class ClassicGroup {
   ): void {
     const { instanceId, clientId, sessionTimeoutMs } = request.facts;
     const newId = this.effects.newMemberId(instanceId ?? clientId);
-    const holder = instanceId === null ? undefined : this.members.get(this.#byInstance.get(instanceId) ?? "");
+    const holder = instanceId === null ? undefined : this.#members.byInstance(instanceId);
     if (holder !== undefined) return this.#replaceStatic(holder, newId, request, answer, limits, nowMs);
     if (instanceId === null && request.needsKnownId) {
-      this.#pending.set(newId, nowMs + sessionTimeoutMs);
+      this.#pending.add(newId, nowMs + sessionTimeoutMs);
       this.#wakeBy(nowMs + sessionTimeoutMs);
       return answer(refusedJoin(ErrorCode.MEMBER_ID_REQUIRED, newId));
     }
@@ -292,27 +237,26 @@ export class ClassicGroup {
     limits: GroupLimits,
     nowMs: number,
   ): void {
-    this.#refuseJoin(old, ErrorCode.FENCED_INSTANCE_ID);
-    this.#refuseSync(old, ErrorCode.FENCED_INSTANCE_ID);
+    this.#answers.refuseJoin(old, ErrorCode.FENCED_INSTANCE_ID);
+    this.#answers.refuseSync(old, ErrorCode.FENCED_INSTANCE_ID);
     const wasLeader = this.leaderId === old.memberId;
     const member = new GroupMember(newId, request.facts);
     member.assignment = old.assignment;
     member.isNew = false;
-    this.members.delete(old.memberId);
-    this.members.set(newId, member);
-    this.#byInstance.set(request.facts.instanceId!, newId);
+    this.#members.drop(old);
+    this.#members.enter(member);
     if (wasLeader) this.leaderId = newId;
     this.#wakeBy(member.heard(nowMs));
-    if (this.state !== "Stable" || this.#electProtocol() !== this.protocolName) {
+    if (this.state !== "Stable" || this.#members.electProtocol() !== this.protocolName) {
       return this.#rejoin(member, request, answer, limits, nowMs);
     }
     this.effects.save();
-    const reply = this.#joinReplyFor(member);
+    const reply = joinReplyFor(this, member);
     if (!wasLeader || request.knowsSkipAssignment) {
-      return this.#answerJoin(answer, { ...reply, skipAssignment: wasLeader });
+      return this.#answers.giveJoin(answer, { ...reply, skipAssignment: wasLeader });
     }
     // A leader that cannot be told to leave the assignment alone must not know that it leads.
-    this.#answerJoin(answer, { ...reply, leader: old.memberId, members: [] });
+    this.#answers.giveJoin(answer, { ...reply, leader: old.memberId, members: [] });
   }
 
   #addAndRebalance(
@@ -325,12 +269,10 @@ export class ClassicGroup {
     const member = new GroupMember(memberId, request.facts);
     if (this.members.size === 0) this.protocolType = request.protocolType;
     this.leaderId ??= memberId;
-    this.members.set(memberId, member);
-    if (request.facts.instanceId !== null) this.#byInstance.set(request.facts.instanceId, memberId);
+    this.#members.enter(member);
     if (this.#initial !== null) this.#initial.hasNewcomer = true;
-    this.#await(member, answer);
-    member.sessionEndMs = nowMs + Math.max(request.facts.sessionTimeoutMs, NEW_MEMBER_PATIENCE_MS);
-    this.#wakeBy(member.sessionEndMs);
+    this.#answers.awaitJoin(member, answer);
+    this.#wakeBy(member.heard(nowMs));
     this.#rebalance(limits, nowMs);
   }
 
@@ -341,22 +283,17 @@ export class ClassicGroup {
     limits: GroupLimits,
     nowMs: number,
   ): void {
-    member.facts = request.facts;
-    this.#refuseJoin(member, ErrorCode.REBALANCE_IN_PROGRESS);
-    this.#await(member, answer);
+    this.#members.update(member, request.facts);
+    this.#answers.refuseJoin(member, ErrorCode.REBALANCE_IN_PROGRESS);
+    this.#answers.awaitJoin(member, answer);
     this.#wakeBy(member.heard(nowMs));
     this.#rebalance(limits, nowMs);
-  }
-
-  #await(member: GroupMember, answer: (reply: JoinReply) => void): void {
-    member.join = answer;
-    this.#waitingJoins++;
   }
 
   #rebalance(limits: GroupLimits, nowMs: number): void {
     if (this.state === "Empty" && limits.initialDelayMs > 0) {
       this.state = "PreparingRebalance";
-      const remainingMs = Math.max(0, this.#longestRebalanceMs() - limits.initialDelayMs);
+      const remainingMs = Math.max(0, this.#members.longestRebalanceMs() - limits.initialDelayMs);
       this.#initial = { remainingMs, hasNewcomer: false };
       this.#initialDelayMs = limits.initialDelayMs;
       this.#roundEndMs = nowMs + limits.initialDelayMs;
@@ -372,11 +309,13 @@ export class ClassicGroup {
   #startRound(nowMs: number, wallMs: number): void {
     if (this.state !== "PreparingRebalance") {
       for (const member of this.members.values()) {
-        if (this.state === "CompletingRebalance") this.#refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
+        if (member.sync === null) continue;
+        this.#answers.refuseSync(member, ErrorCode.REBALANCE_IN_PROGRESS);
+        this.#wakeBy(member.heard(nowMs));
       }
       this.state = "PreparingRebalance";
       this.#syncEndMs = Infinity;
-      this.#roundEndMs = nowMs + this.#longestRebalanceMs();
+      this.#roundEndMs = nowMs + this.#members.longestRebalanceMs();
       this.#wakeBy(this.#roundEndMs);
     }
     this.#endRoundIfComplete(nowMs, wallMs);
@@ -384,7 +323,7 @@ export class ClassicGroup {
 
   #endRoundIfComplete(nowMs: number, wallMs: number): void {
     if (this.state !== "PreparingRebalance" || this.#initial !== null) return;
-    if (this.#waitingJoins === this.members.size && this.#pending.size === 0) this.#endRound(nowMs, wallMs);
+    if (this.#answers.waitingJoins === this.members.size && this.#pending.size === 0) this.#endRound(nowMs, wallMs);
   }
 
   #roundIsOver(nowMs: number, wallMs: number): void {
@@ -403,9 +342,9 @@ export class ClassicGroup {
     for (const member of [...this.members.values()]) {
       if (member.join === null && member.facts.instanceId === null) this.#remove(member);
     }
-    if (this.members.size > 0 && this.#waitingJoins === 0) {
+    if (this.members.size > 0 && this.#answers.waitingJoins === 0) {
       // Only absent static members are left: nobody could lead.
-      this.#roundEndMs = nowMs + this.#longestRebalanceMs();
+      this.#roundEndMs = nowMs + this.#members.longestRebalanceMs();
       return;
     }
     this.#roundEndMs = Infinity;
@@ -418,7 +357,7 @@ export class ClassicGroup {
       this.effects.save();
       return;
     }
-    this.protocolName = this.#electProtocol();
+    this.protocolName = this.#members.electProtocol();
     if (this.members.get(this.leaderId ?? "")?.join == null) {
       for (const { memberId, join } of this.members.values()) {
         if (join === null) continue;
@@ -427,24 +366,21 @@ export class ClassicGroup {
       }
     }
     this.state = "CompletingRebalance";
-    this.#syncEndMs = nowMs + this.#longestRebalanceMs();
+    this.#syncEndMs = nowMs + this.#members.longestRebalanceMs();
     this.#wakeBy(this.#syncEndMs);
     for (const member of this.members.values()) {
       member.assignment = NO_BYTES;
       if (member.join === null) continue;
-      const answer = member.join;
-      member.join = null;
       member.isNew = false;
+      member.owesSync = true;
       this.#wakeBy(member.heard(nowMs));
-      this.#answerJoin(answer, this.#joinReplyFor(member));
+      this.#answers.endJoin(member, this);
     }
-    this.#waitingJoins = 0;
   }
 
   #assign(assignments: SyncRequest["assignments"], nowMs: number): void {
     const byMember = new Map(assignments.map(({ memberId, assignment }) => [memberId, assignment]));
     this.state = "Stable";
-    this.#syncEndMs = Infinity;
     for (const member of this.members.values()) member.assignment = byMember.get(member.memberId)?.slice() ?? NO_BYTES;
     this.effects.save();
     for (const member of this.members.values()) {
@@ -452,7 +388,7 @@ export class ClassicGroup {
       if (answer === null) continue;
       member.sync = null;
       this.#wakeBy(member.heard(nowMs));
-      this.#answerSync(answer, member);
+      this.#answers.sync(answer, this, member);
     }
   }
 
@@ -462,60 +398,10 @@ export class ClassicGroup {
   }
 
   #remove(member: GroupMember): void {
-    this.#refuseJoin(member, ErrorCode.UNKNOWN_MEMBER_ID);
-    this.#refuseSync(member, ErrorCode.UNKNOWN_MEMBER_ID);
-    const { memberId, facts: { instanceId } } = member;
-    this.members.delete(memberId);
-    if (instanceId !== null && this.#byInstance.get(instanceId) === memberId) this.#byInstance.delete(instanceId);
-    if (this.leaderId === memberId) this.leaderId = this.members.keys().next().value ?? null;
-  }
-
-  #refuseJoin(member: GroupMember, code: ErrorCode): void {
-    if (member.join === null) return;
-    const answer = member.join;
-    member.join = null;
-    this.#waitingJoins--;
-    answer(refusedJoin(code, member.memberId));
-  }
-
-  #refuseSync(member: GroupMember, code: ErrorCode): void {
-    member.sync?.(refusedSync(code));
-    member.sync = null;
-  }
-
-  #answerJoin(answer: (reply: JoinReply) => void, reply: JoinReply): void {
-    this.effects.answer(() => answer(reply), (code) => answer(refusedJoin(code, reply.memberId)));
-  }
-
-  #answerSync(answer: (reply: SyncReply) => void, { assignment }: GroupMember): void {
-    const { protocolType, protocolName } = this;
-    const reply = { errorCode: ErrorCode.NONE, protocolType, protocolName, assignment };
-    this.effects.answer(() => answer(reply), (code) => answer(refusedSync(code)));
-  }
-
-  #joinReplyFor(member: GroupMember): JoinReply {
-    const isLeader = member.memberId === this.leaderId;
-    const members = !isLeader ? [] : Array.from(this.members.values(), (one) => ({
-      memberId: one.memberId,
-      groupInstanceId: one.facts.instanceId,
-      metadata: one.metadataFor(this.protocolName),
-    }));
-    return {
-      errorCode: ErrorCode.NONE,
-      generationId: this.generationId,
-      protocolType: this.protocolType,
-      protocolName: this.protocolName,
-      leader: this.leaderId ?? "",
-      memberId: member.memberId,
-      skipAssignment: false,
-      members,
-    };
-  }
-
-  #longestRebalanceMs(): number {
-    let longest = 0;
-    for (const { facts } of this.members.values()) longest = Math.max(longest, facts.rebalanceTimeoutMs);
-    return longest;
+    this.#answers.refuseJoin(member, ErrorCode.UNKNOWN_MEMBER_ID);
+    this.#answers.refuseSync(member, ErrorCode.UNKNOWN_MEMBER_ID);
+    this.#members.drop(member);
+    if (this.leaderId === member.memberId) this.leaderId = this.members.keys().next().value ?? null;
   }
 
   #wakeBy(dueMs: number): void {
@@ -523,12 +409,15 @@ export class ClassicGroup {
   }
 
   #findWake(nowMs: number): void {
-    let wake = Math.min(this.#roundEndMs, this.#syncEndMs);
-    for (const endMs of this.#pending.values()) wake = Math.min(wake, endMs);
+    let wake = Math.min(this.#roundEndMs, this.#syncEndMs, this.#pending.nextLapseMs);
     for (const { sessionEndMs, join, sync, isNew } of this.members.values()) {
       const waits = (join !== null && !isNew) || sync !== null;
       if (!waits) wake = Math.min(wake, sessionEndMs);
     }
     this.wakeMs = Math.max(wake, nowMs + 1);
   }
+}
+
+function bytesIn(assignments: SyncRequest["assignments"]): number {
+  return assignments.reduce((sum, { assignment }) => sum + assignment.length, 0);
 }

@@ -1,40 +1,70 @@
 /**
- * The edge of consumer groups: keeps them, saves what must last, lets time pass, and answers.
+ * The edge of consumer groups: finds the group that a request is about, in whichever protocol it is, lets it answer, and
+ * takes it from one protocol to the other where that is asked for and allowed.
  *
- * Invariants:
- * - nothing is answered as done before it is durable, and offsets are seen only when they are;
- * - changes take effect in memory in the order in which they are in the journal;
- * - while the state is read every request is refused with COORDINATOR_LOAD_IN_PROGRESS, and once the journal has failed
- *   with COORDINATOR_NOT_AVAILABLE;
- * - a group that holds nothing that lasts is forgotten, so that requests cannot fill the memory with names.
+ * - A group without members is of the protocol of whoever comes first.
+ * - A member of the consumer protocol takes a group of classic consumers with it, if the policy allows going up; when the
+ *   last such member has gone, the group goes back, if the policy allows coming down.
  */
 
-import type { Clock, Random, Timer } from "../clock.ts";
+import type { Clock, Random } from "../clock.ts";
 import { ErrorCode } from "../errors.ts";
-import { Journal, type JournalEntry, type JournalOptions } from "../journal/journal.ts";
-import { ClassicGroup, type GroupState, type JoinRequest, type SyncRequest } from "./classic_group.ts";
+import type { JournalOptions } from "../journal/journal.ts";
+import type { ClassicGroup } from "./classic_group.ts";
+import type { GroupState, JoinRequest, SyncRequest } from "./classic_requests.ts";
+import { type ConsumerGroup, type ConsumerGroupRules } from "./consumer_group.ts";
+import { assignors, type ConsumerGroupPhase } from "./consumer_group_state.ts";
+import { changeEntries, consumerGroupRemovals } from "./consumer_group_store.ts";
+import { type ConsumerHeartbeat, heartbeatProblem } from "./consumer_heartbeat.ts";
+import { JOINING_EPOCH } from "./consumer_member.ts";
+import { CONSUMER_PROTOCOL_TYPE } from "./consumer_protocol.ts";
 import {
-  groupEntry,
-  groupRemoval,
-  offsetEntry,
-  offsetRemoval,
-  readEntry,
-  type StoredEntry,
-  type StoredGroup,
-} from "./group_store.ts";
-import { CommittedOffsets } from "./offsets.ts";
+  groupIsFull,
+  type GroupRefusal,
+  type HeartbeatReply,
+  noSuchGroup,
+  notAConsumerGroup,
+  refusal,
+  refusedHeartbeat,
+  unknownMember,
+} from "./consumer_replies.ts";
+import {
+  type ConsumerGroupDescription,
+  describeClassic,
+  describeConsumer,
+  type GroupDescription,
+} from "./group_descriptions.ts";
+import { downgraded, mayDowngrade, mayUpgrade, type MigrationPolicy, upgraded } from "./group_migration.ts";
+import { GroupOffsets, type OffsetCommit, type OffsetSettings } from "./group_offsets.ts";
+import { GroupShelf, type Kept } from "./group_shelf.ts";
+import { groupRemoval } from "./group_store.ts";
+import type { CommittedOffsets } from "./offsets.ts";
 import { type JoinReply, refusedJoin, refusedSync, type SyncReply } from "./replies.ts";
-import { subscribedTopics } from "./subscription.ts";
+import type { TopicView } from "./topic_view.ts";
+
+export type { OffsetCommit, OffsetToCommit } from "./group_offsets.ts";
+export type { GroupDescription } from "./group_descriptions.ts";
 
 /** Settings, asked each time they are needed. */
-export interface GroupSettings {
+export interface GroupSettings extends OffsetSettings {
   readonly minSessionTimeoutMs: number;
   readonly maxSessionTimeoutMs: number;
   readonly maxSize: number;
   readonly initialDelayMs: number;
-  readonly offsetMetadataMaxBytes: number;
-  readonly offsetRetentionMs: number;
-  readonly expiryIntervalMs: number;
+  readonly consumer: ConsumerSettings;
+}
+
+/** Settings of groups of the consumer protocol. */
+export interface ConsumerSettings {
+  /** Whether there are such groups at all. */
+  readonly isServed: boolean;
+  /** Assignors that may be asked for, the default first. */
+  readonly assignors: readonly string[];
+  readonly assignmentIntervalMs: number;
+  readonly sessionTimeoutMs: number;
+  readonly heartbeatIntervalMs: number;
+  readonly maxSize: number;
+  readonly migrationPolicy: MigrationPolicy;
 }
 
 export interface CoordinatorOptions {
@@ -43,71 +73,24 @@ export interface CoordinatorOptions {
   readonly ready?: Promise<void>;
   readonly clock: Clock;
   readonly random: Random;
+  readonly topics: TopicView;
   settings(): GroupSettings;
   /** Called when the state could not be read, or an entry of it makes no sense. */
   onProblem(problem: string, error: unknown): void;
 }
 
-export interface OffsetCommit {
-  readonly groupId: string;
-  readonly memberId: string;
-  readonly instanceId: string | null;
-  /** Negative for a commit from outside any generation. */
-  readonly generationId: number;
-  /** How long the offsets are kept, in ms; negative for as long as the broker keeps them. */
-  readonly retentionMs: number;
-  readonly offsets: readonly OffsetToCommit[];
-}
-
-export interface OffsetToCommit {
-  readonly topic: string;
-  readonly partition: number;
-  readonly offset: number;
-  readonly leaderEpoch: number;
-  readonly metadata: string;
-}
-
 export interface GroupListing {
   readonly groupId: string;
   readonly protocolType: string;
-  readonly state: GroupState;
+  readonly type: "classic" | "consumer";
+  readonly state: GroupState | ConsumerGroupPhase;
 }
-
-export interface GroupDescription extends GroupListing {
-  /** The protocol chosen; "" while there is none. */
-  readonly protocolName: string;
-  readonly members: readonly {
-    readonly memberId: string;
-    readonly groupInstanceId: string | null;
-    readonly clientId: string;
-    readonly clientHost: string;
-    readonly memberMetadata: Uint8Array;
-    readonly memberAssignment: Uint8Array;
-  }[];
-}
-
-interface Kept {
-  readonly group: ClassicGroup;
-  readonly offsets: CommittedOffsets;
-  /** The last saving of the group that is under way. */
-  saving: Promise<void> | null;
-  /** Whether the journal knows, or will know, the group itself. */
-  isSaved: boolean;
-  timer: Timer | null;
-  timerDueMs: number;
-}
-
-const utf8 = new TextEncoder();
-/** No timer takes a longer delay. */
-const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /** See the file's head. */
 export class GroupCoordinator {
   readonly #options: Omit<CoordinatorOptions, "journal">;
-  readonly #groups = new Map<string, Kept>();
-  #journal: Journal | null = null;
-  #refusal: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS;
-  #expiryTimer: Timer | null = null;
+  readonly #shelf: GroupShelf;
+  readonly #offsets: GroupOffsets;
   /** Resolves when the state has been read, or could not be. */
   readonly loaded: Promise<void>;
 
@@ -117,8 +100,17 @@ export class GroupCoordinator {
   constructor(options: Omit<CoordinatorOptions, "journal">);
   constructor(options: Omit<CoordinatorOptions, "journal"> & Partial<CoordinatorOptions>) {
     this.#options = options;
-    if (options.journal === undefined) this.#refusal = ErrorCode.NOT_COORDINATOR;
-    this.loaded = options.journal === undefined ? Promise.resolve() : this.#load(options.journal);
+    const { journal, ready, clock, random, topics } = options;
+    this.#shelf = new GroupShelf({
+      clock,
+      random,
+      topics,
+      sessionTimeoutMs: () => options.settings().consumer.sessionTimeoutMs,
+      onProblem: (problem, error) => options.onProblem(problem, error),
+    });
+    this.#shelf.afterCommand = (kept, nowMs, wallMs) => this.#downgradeIfDue(kept, nowMs, wallMs);
+    this.#offsets = new GroupOffsets(this.#shelf, clock, () => options.settings());
+    this.loaded = journal === undefined ? this.#shelf.stop() : this.#load(journal, ready);
   }
 
   /** A coordinator of nothing: every request is refused with NOT_COORDINATOR. */
@@ -128,20 +120,14 @@ export class GroupCoordinator {
 
   /** NONE when requests are served. */
   get availability(): ErrorCode {
-    if (this.#refusal !== ErrorCode.NONE) return this.#refusal;
-    return this.#journal?.failure == null ? ErrorCode.NONE : ErrorCode.COORDINATOR_NOT_AVAILABLE;
+    return this.#shelf.availability;
   }
 
   /** Answers what waits, saves what was changed, and serves no more. */
   async stop(): Promise<void> {
     await this.loaded;
-    this.#refusal = ErrorCode.NOT_COORDINATOR;
-    this.#expiryTimer?.cancel();
-    for (const { group, timer } of this.#groups.values()) {
-      timer?.cancel();
-      group.dissolve(ErrorCode.NOT_COORDINATOR);
-    }
-    await this.#journal?.close();
+    this.#offsets.stop();
+    await this.#shelf.stop();
   }
 
   join(groupId: string, request: JoinRequest): Promise<JoinReply> {
@@ -149,30 +135,46 @@ export class GroupCoordinator {
     const settings = this.#options.settings();
     const isInvalid = sessionTimeoutMs < settings.minSessionTimeoutMs ||
       sessionTimeoutMs > settings.maxSessionTimeoutMs;
-    const refusal = this.#refusalFor(groupId) || (isInvalid ? ErrorCode.INVALID_SESSION_TIMEOUT : ErrorCode.NONE);
-    if (refusal !== ErrorCode.NONE) return Promise.resolve(refusedJoin(refusal, memberId));
-    if (memberId !== "" && !this.#groups.has(groupId)) {
+    const refused = this.#refusalFor(groupId) || (isInvalid ? ErrorCode.INVALID_SESSION_TIMEOUT : ErrorCode.NONE);
+    if (refused !== ErrorCode.NONE) return Promise.resolve(refusedJoin(refused, memberId));
+    if (memberId !== "" && this.#shelf.get(groupId) === undefined) {
       return Promise.resolve(refusedJoin(ErrorCode.UNKNOWN_MEMBER_ID, memberId));
     }
-    const kept = this.#keep(groupId);
+    const kept = this.#shelf.keep(groupId);
     return new Promise((resolve) => {
-      this.#run(kept, (nowMs) => kept.group.join(request, resolve, settings, nowMs));
+      const reply = this.#shelf.run(kept, (nowMs) => {
+        const group = this.#openToClassic(kept);
+        if (group.type === "consumer") return group.guests.join(request, rulesOf(settings), nowMs);
+        group.join(request, resolve, settings, nowMs);
+      });
+      if (reply === undefined) return;
+      kept.effects.answer(() => resolve(reply), (code) => resolve(refusedJoin(code, reply.memberId)));
     });
   }
 
   sync(groupId: string, request: SyncRequest): Promise<SyncReply> {
-    const kept = this.#groups.get(groupId);
-    const refusal = this.#refusalFor(groupId) || (kept === undefined ? ErrorCode.UNKNOWN_MEMBER_ID : ErrorCode.NONE);
-    if (refusal !== ErrorCode.NONE || kept === undefined) return Promise.resolve(refusedSync(refusal));
-    return new Promise((resolve) => this.#run(kept, (nowMs) => kept.group.sync(request, resolve, nowMs)));
+    const kept = this.#shelf.get(groupId);
+    const refused = this.#refusalFor(groupId) || (kept === undefined ? ErrorCode.UNKNOWN_MEMBER_ID : ErrorCode.NONE);
+    if (refused !== ErrorCode.NONE || kept === undefined) return Promise.resolve(refusedSync(refused));
+    return new Promise((resolve) => {
+      const reply = this.#shelf.run(kept, (nowMs) => {
+        const { group } = kept;
+        if (group.type === "consumer") return group.guests.sync(request, nowMs);
+        group.sync(request, resolve, nowMs);
+      });
+      if (reply !== undefined) kept.effects.answer(() => resolve(reply), (code) => resolve(refusedSync(code)));
+    });
   }
 
   heartbeat(groupId: string, memberId: string, instanceId: string | null, generationId: number): ErrorCode {
-    const kept = this.#groups.get(groupId);
-    const refusal = this.#refusalFor(groupId);
-    if (refusal !== ErrorCode.NONE) return refusal;
+    const kept = this.#shelf.get(groupId);
+    const refused = this.#refusalFor(groupId);
+    if (refused !== ErrorCode.NONE) return refused;
     if (kept === undefined) return ErrorCode.UNKNOWN_MEMBER_ID;
-    return this.#run(kept, (nowMs) => kept.group.heartbeat(memberId, instanceId, generationId, nowMs));
+    return this.#shelf.run(kept, (nowMs) => {
+      const group = kept.group.type === "classic" ? kept.group : kept.group.guests;
+      return group.heartbeat(memberId, instanceId, generationId, nowMs);
+    });
   }
 
   /** One code per member, or one for them all. */
@@ -180,49 +182,79 @@ export class GroupCoordinator {
     groupId: string,
     members: readonly { readonly memberId: string; readonly groupInstanceId: string | null }[],
   ): ErrorCode | ErrorCode[] {
-    const refusal = this.#refusalFor(groupId);
-    if (refusal !== ErrorCode.NONE) return refusal;
-    const kept = this.#groups.get(groupId);
+    const refused = this.#refusalFor(groupId);
+    if (refused !== ErrorCode.NONE) return refused;
+    const kept = this.#shelf.get(groupId);
     if (kept === undefined) return members.map(() => ErrorCode.UNKNOWN_MEMBER_ID);
-    const wallMs = this.#options.clock.wallMs();
-    return this.#run(
+    return this.#shelf.run(kept, (nowMs, wallMs) =>
+      members.map(({ memberId, groupInstanceId }) => {
+        const { group } = kept;
+        return group.type === "classic"
+          ? group.leave(memberId, groupInstanceId, nowMs, wallMs)
+          : group.guests.leave(memberId, groupInstanceId, wallMs);
+      }));
+  }
+
+  /** A heartbeat of the consumer protocol. @param apiVersion of the request */
+  consumerHeartbeat(
+    groupId: string,
+    beat: ConsumerHeartbeat,
+    apiVersion: number,
+  ): HeartbeatReply | Promise<HeartbeatReply> {
+    const settings = this.#options.settings();
+    const problem = this.#consumerRefusal(groupId) ?? heartbeatProblem(beat, {
+      needsMemberId: apiVersion >= 1,
+      offered: settings.consumer.assignors.filter((name) => assignors.has(name)),
+    });
+    if (problem !== null) return refusedHeartbeat(problem);
+    const joins = beat.memberEpoch === JOINING_EPOCH;
+    const kept = joins ? this.#shelf.keep(groupId) : this.#shelf.get(groupId);
+    if (kept === undefined) return refusedHeartbeat(noSuchGroup(groupId));
+    return this.#shelf.runSaved(
       kept,
-      (nowMs) => members.map((one) => kept.group.leave(one.memberId, one.groupInstanceId, nowMs, wallMs)),
+      (nowMs, wallMs): HeartbeatReply => {
+        const group = joins ? this.#openToConsumers(kept, beat, settings, nowMs) : kept.group;
+        if ("errorCode" in group) return refusedHeartbeat(group);
+        if (group.type === "classic") return refusedHeartbeat(this.#strangerTo(group, beat, settings));
+        return group.heartbeat(beat, rulesOf(settings), nowMs, wallMs);
+      },
+      refusedHeartbeat(refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The heartbeat could not be saved.")),
     );
   }
 
+  /** How often members of the consumer protocol are to send heartbeats, in ms. */
+  get heartbeatIntervalMs(): number {
+    return this.#options.settings().consumer.heartbeatIntervalMs;
+  }
+
   /** Resolves with one code per offset, or one for them all, when the commit is durable. */
-  async commit(commit: OffsetCommit): Promise<ErrorCode | ErrorCode[]> {
-    const { groupId, memberId, instanceId, generationId, retentionMs } = commit;
-    if (this.availability !== ErrorCode.NONE) return this.availability;
-    const kept = this.#groups.get(groupId);
-    if (kept === undefined && generationId >= 0) return ErrorCode.ILLEGAL_GENERATION;
-    const problem = kept === undefined
-      ? ErrorCode.NONE
-      : this.#run(kept, (nowMs) => kept.group.commitProblem(memberId, instanceId, generationId, nowMs));
-    if (problem !== ErrorCode.NONE) return problem;
-    const maxBytes = this.#options.settings().offsetMetadataMaxBytes;
-    const isTooLong = ({ metadata }: OffsetToCommit) =>
-      metadata.length > maxBytes || utf8.encode(metadata).length > maxBytes;
-    const committedAtMs = this.#options.clock.wallMs();
-    const expiresAtMs = retentionMs < 0 ? -1 : committedAtMs + retentionMs;
-    const taken = commit.offsets.filter((one) => !isTooLong(one)).map(({ topic, partition, ...one }) => {
-      const { offset, leaderEpoch, metadata } = one;
-      return { topic, partition, value: { offset, leaderEpoch, metadata, committedAtMs, expiresAtMs } };
-    });
-    const entries = taken.map(({ topic, partition, value }) => offsetEntry(groupId, topic, partition, value));
-    const code = await this.#append(entries, () => {
-      if (taken.length === 0) return;
-      const { offsets } = this.#keep(groupId);
-      for (const { topic, partition, value } of taken) offsets.set(topic, partition, value);
-    });
-    if (code !== ErrorCode.NONE) return code;
-    return commit.offsets.map((one) => isTooLong(one) ? ErrorCode.OFFSET_METADATA_TOO_LARGE : ErrorCode.NONE);
+  commit(commit: OffsetCommit): Promise<ErrorCode | ErrorCode[]> {
+    return this.#offsets.commit(commit);
+  }
+
+  /** See {@link GroupOffsets.endTransaction}. */
+  endTransaction(producerId: number, commits: boolean): Promise<ErrorCode> {
+    return this.#offsets.endTransaction(producerId, commits);
+  }
+
+  /** Whether a transaction that has not ended has committed an offset of this partition. */
+  isUnstable(groupId: string, topic: string, partition: number): boolean {
+    return this.#shelf.get(groupId)?.pending.has(topic, partition) === true;
   }
 
   /** The group's offsets; undefined for a group that is not there. To be asked only while {@link availability} is NONE. */
   offsetsOf(groupId: string): CommittedOffsets | undefined {
-    return this.#groups.get(groupId)?.offsets;
+    return this.#shelf.get(groupId)?.offsets;
+  }
+
+  /**
+   * Whether a member may see its group's offsets in this epoch; NONE for who says nothing of a membership, for groups of
+   * the classic protocol, and where there is no group. To be asked only while {@link availability} is NONE.
+   */
+  fetchProblem(groupId: string, memberId: string | null, memberEpoch: number): ErrorCode {
+    const group = this.#shelf.get(groupId)?.group;
+    if (group?.type !== "consumer" || (memberId === null && memberEpoch < 0)) return ErrorCode.NONE;
+    return group.offsetsProblem(memberId ?? "", memberEpoch, true);
   }
 
   /** Resolves with one code per partition, or one for them all, when they are gone durably. */
@@ -230,260 +262,139 @@ export class GroupCoordinator {
     groupId: string,
     partitions: readonly { readonly topic: string; readonly partition: number }[],
   ): Promise<ErrorCode | ErrorCode[]> {
-    const refusal = this.#refusalFor(groupId);
-    if (refusal !== ErrorCode.NONE) return refusal;
-    const kept = this.#groups.get(groupId);
-    if (kept === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
-    const { group, offsets } = kept;
-    if (group.state !== "Empty" && group.protocolType !== "consumer") return ErrorCode.NON_EMPTY_GROUP;
-    const subscribed = subscriptionsOf(group);
-    const isInUse = (topic: string) => subscribed === "all" || subscribed.has(topic);
-    const gone = partitions.filter(({ topic, partition }) =>
-      !isInUse(topic) && offsets.get(topic, partition) !== undefined
-    );
-    const code = await this.#remove(groupId, gone);
-    if (code !== ErrorCode.NONE) return code;
-    return partitions.map(({ topic }) => isInUse(topic) ? ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC : ErrorCode.NONE);
+    const refused = this.#refusalFor(groupId);
+    return refused === ErrorCode.NONE ? await this.#offsets.delete(groupId, partitions) : refused;
   }
 
   /** Resolves when the group is gone durably, with all its offsets. */
   async deleteGroup(groupId: string): Promise<ErrorCode> {
     if (this.availability !== ErrorCode.NONE) return this.availability;
-    const kept = this.#groups.get(groupId);
+    const kept = this.#shelf.get(groupId);
     if (kept === undefined) return ErrorCode.GROUP_ID_NOT_FOUND;
-    if (kept.group.state !== "Empty") return ErrorCode.NON_EMPTY_GROUP;
-    return await this.#remove(groupId, allOf(kept.offsets), kept.isSaved);
+    if (stateOf(kept.group) !== "Empty") return ErrorCode.NON_EMPTY_GROUP;
+    return await this.#offsets.deleteGroup(kept);
   }
 
   /** Drops what groups have committed for a topic that is no more. Resolves when that is durable, or cannot be. */
   async topicDeleted(topic: string): Promise<void> {
     await this.loaded;
-    if (this.availability !== ErrorCode.NONE) return;
-    const removals: Promise<ErrorCode>[] = [];
-    for (const [groupId, { offsets }] of this.#groups) {
-      const gone = allOf(offsets).filter((one) => one.topic === topic);
-      if (gone.length > 0) removals.push(this.#remove(groupId, gone));
-    }
-    await Promise.all(removals);
+    if (this.availability === ErrorCode.NONE) await this.#offsets.topicDeleted(topic);
+  }
+
+  /** Drops what has expired; a group that is empty then goes with it. Resolves when that is durable, or cannot be. */
+  expire(): Promise<void> {
+    return this.#offsets.expire();
   }
 
   /** All groups. To be asked only while {@link availability} is NONE. */
   list(): GroupListing[] {
-    return Array.from(this.#groups.values(), ({ group }) => listingOf(group));
+    return Array.from(this.#shelf.all(), ({ groupId, group }) => ({
+      groupId,
+      protocolType: group.type === "consumer" ? CONSUMER_PROTOCOL_TYPE : group.protocolType ?? "",
+      type: group.type,
+      state: stateOf(group),
+    }));
   }
 
-  /** The group, or undefined. To be asked only while {@link availability} is NONE. */
+  /** The classic group, or undefined. To be asked only while {@link availability} is NONE. */
   describe(groupId: string): GroupDescription | undefined {
-    const group = this.#groups.get(groupId)?.group;
-    if (group === undefined) return undefined;
-    const isStable = group.state === "Stable";
-    const members = Array.from(group.members.values(), (member) => ({
-      memberId: member.memberId,
-      groupInstanceId: member.facts.instanceId,
-      clientId: member.facts.clientId,
-      clientHost: member.facts.clientHost,
-      memberMetadata: isStable ? member.metadataFor(group.protocolName) : new Uint8Array(0),
-      memberAssignment: isStable ? member.assignment : new Uint8Array(0),
-    }));
-    return { ...listingOf(group), protocolName: isStable ? group.protocolName ?? "" : "", members };
+    const group = this.#shelf.get(groupId)?.group;
+    return group?.type === "classic" ? describeClassic(group) : undefined;
+  }
+
+  /** The group of the consumer protocol, or why there is none. */
+  describeConsumer(groupId: string): ConsumerGroupDescription | GroupRefusal {
+    const refused = this.#consumerRefusal(groupId);
+    if (refused !== null) return refused;
+    const group = this.#shelf.get(groupId)?.group;
+    if (group?.type !== "consumer") return group === undefined ? noSuchGroup(groupId) : notAConsumerGroup(groupId);
+    return describeConsumer(group, rulesOf(this.#options.settings()));
   }
 
   #refusalFor(groupId: string): ErrorCode {
     return groupId === "" ? ErrorCode.INVALID_GROUP_ID : this.availability;
   }
 
-  async #load(options: JournalOptions): Promise<void> {
-    try {
-      await this.#options.ready;
-      const journal = await Journal.open(options);
-      const nowMs = this.#options.clock.monotonicMs();
-      for (const entry of journal.entries()) {
-        const stored = this.#read(entry);
-        if (stored?.kind === "group") this.#restore(stored.groupId, stored.group, nowMs);
-        else if (stored?.kind === "offset") {
-          this.#keep(stored.groupId).offsets.set(stored.topic, stored.partition, stored.offset);
-        }
-      }
-      this.#journal = journal;
-      this.#refusal = ErrorCode.NONE;
-      for (const kept of this.#groups.values()) this.#arm(kept);
-      this.#scheduleExpiry();
-    } catch (error) {
-      this.#refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE;
-      this.#options.onProblem("consumer groups cannot be served: their state cannot be read", error);
+  async #load(journal: JournalOptions, ready?: Promise<void>): Promise<void> {
+    await this.#shelf.load(journal, ready);
+    if (this.availability === ErrorCode.NONE) this.#offsets.start();
+  }
+
+  #consumerRefusal(groupId: string): GroupRefusal | null {
+    if (!this.#options.settings().consumer.isServed) {
+      return refusal(ErrorCode.UNSUPPORTED_VERSION, "The consumer protocol of groups is switched off.");
     }
+    if (groupId === "") return refusal(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.");
+    const { availability } = this;
+    return availability === ErrorCode.NONE ? null : refusal(availability, "The groups are not served here now.");
   }
 
-  #read(entry: JournalEntry): StoredEntry | null {
-    try {
-      return readEntry(entry);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      this.#options.onProblem("an entry of the groups' state makes no sense and is passed over", error);
-      return null;
+  /** The group for a member of the classic protocol: an empty one is of that protocol. */
+  #openToClassic(kept: Kept): ClassicGroup | ConsumerGroup {
+    if (kept.group.type === "consumer" && kept.group.isIdle) {
+      this.#shelf.removeFromJournal(kept);
+      kept.group = this.#shelf.newClassicGroup(kept);
     }
+    return kept.group;
   }
 
-  #restore(groupId: string, stored: StoredGroup, nowMs: number): void {
-    const kept = this.#keep(groupId);
-    kept.isSaved = true;
-    const { group } = kept;
-    group.generationId = stored.generationId;
-    group.protocolType = stored.protocolType;
-    group.protocolName = stored.protocolName;
-    group.leaderId = stored.leaderId;
-    group.emptySinceMs = stored.emptySinceMs;
-    group.state = stored.members.length > 0 ? "Stable" : "Empty";
-    for (const { memberId, facts, assignment } of stored.members) group.restore(memberId, facts, assignment, nowMs);
-  }
-
-  #keep(groupId: string): Kept {
-    const present = this.#groups.get(groupId);
-    if (present !== undefined) return present;
-    const { clock, random } = this.#options;
-    const effects = {
-      save: () => this.#save(kept),
-      answer: (give: () => void, refuse: (code: ErrorCode) => void) => {
-        if (kept.saving === null) give();
-        else kept.saving.then(give, () => refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE));
-      },
-      newMemberId: (prefix: string) => `${prefix}-${random.uuid()}`,
-    };
-    const kept: Kept = {
-      group: new ClassicGroup(groupId, effects, clock.wallMs()),
-      offsets: new CommittedOffsets(),
-      saving: null,
-      isSaved: false,
-      timer: null,
-      timerDueMs: Infinity,
-    };
-    this.#groups.set(groupId, kept);
-    return kept;
-  }
-
-  #save(kept: Kept): void {
-    if (this.#journal === null) return;
-    kept.isSaved = true;
-    const saving = this.#journal.append([groupEntry(kept.group)]);
-    kept.saving = saving;
-    const done = () => {
-      if (kept.saving === saving) kept.saving = null;
-    };
-    saving.then(done, done);
-  }
-
-  /** Lets time catch up with the group, then does `command`. */
-  #run<T>(kept: Kept, command: (nowMs: number) => T): T {
-    const { clock } = this.#options;
-    const nowMs = clock.monotonicMs();
-    kept.group.advance(nowMs, clock.wallMs());
-    const result = command(nowMs);
-    this.#arm(kept);
-    this.#forgetIfHollow(kept);
-    return result;
-  }
-
-  #arm(kept: Kept): void {
-    const { wakeMs } = kept.group;
-    if (wakeMs >= kept.timerDueMs) return;
-    kept.timer?.cancel();
-    kept.timerDueMs = wakeMs;
-    const { clock } = this.#options;
-    kept.timer = clock.schedule(Math.max(0, Math.ceil(wakeMs - clock.monotonicMs())), () => {
-      kept.timer = null;
-      kept.timerDueMs = Infinity;
-      if (this.#refusal === ErrorCode.NONE) this.#run(kept, () => {});
-    });
-  }
-
-  #forgetIfHollow(kept: Kept): void {
-    if (!kept.group.isIdle || kept.isSaved || !kept.offsets.isEmpty) return;
-    if (this.#groups.get(kept.group.groupId) !== kept) return;
-    kept.timer?.cancel();
-    this.#groups.delete(kept.group.groupId);
-  }
-
-  /** Appends, and applies when durable. Changes apply in the order of the journal. */
-  async #append(entries: readonly JournalEntry[], apply: () => void): Promise<ErrorCode> {
-    if (this.#journal === null) return ErrorCode.COORDINATOR_NOT_AVAILABLE;
-    try {
-      await this.#journal.append(entries);
-    } catch {
-      return ErrorCode.COORDINATOR_NOT_AVAILABLE;
+  /** The group for a new member of the consumer protocol, or why it may not come in. */
+  #openToConsumers(
+    kept: Kept,
+    { instanceId }: ConsumerHeartbeat,
+    { consumer: { migrationPolicy, maxSize } }: GroupSettings,
+    nowMs: number,
+  ): ConsumerGroup | GroupRefusal {
+    const { group: classic, groupId } = kept;
+    if (classic.type === "consumer") return classic;
+    const fresh = this.#shelf.newConsumerGroup(groupId);
+    // Ids that were given out may be joined with in either protocol.
+    if (classic.members.size === 0) {
+      this.#shelf.removeFromJournal(kept);
+      return kept.group = fresh;
     }
-    apply();
-    return ErrorCode.NONE;
+    if (!mayUpgrade(migrationPolicy)) return notAConsumerGroup(groupId);
+    const comesBack = instanceId !== null &&
+      [...classic.members.values()].some(({ facts }) => facts.instanceId === instanceId);
+    if (classic.members.size + (comesBack ? 0 : 1) > maxSize) return groupIsFull(maxSize);
+    const group = upgraded(classic, fresh, nowMs);
+    if (group === null) return notAConsumerGroup(groupId);
+    kept.group = group;
+    this.#shelf.save(kept, [...changeEntries(group.state, group.state.takeChanges()), groupRemoval(groupId)]);
+    return group;
   }
 
-  #remove(
-    groupId: string,
-    partitions: readonly { readonly topic: string; readonly partition: number }[],
-    groupToo = false,
-  ): Promise<ErrorCode> {
-    const entries = partitions.map(({ topic, partition }) => offsetRemoval(groupId, topic, partition));
-    const known = this.#groups.get(groupId);
-    if (groupToo && known !== undefined) {
-      entries.push(groupRemoval(groupId));
-      // Whoever joins meanwhile saves the group anew, behind this removal.
-      known.isSaved = false;
-    }
-    return this.#append(entries, () => {
-      const kept = this.#groups.get(groupId);
-      if (kept === undefined) return;
-      for (const { topic, partition } of partitions) kept.offsets.delete(topic, partition);
-      this.#forgetIfHollow(kept);
-    });
+  /**
+   * The refusal for a member that a group of the classic protocol does not know. It may have been silent so long that it
+   * was taken for gone, and the group has gone back since: it can join again. Kafka ends such a client.
+   */
+  #strangerTo(group: ClassicGroup, { memberId }: ConsumerHeartbeat, settings: GroupSettings): GroupRefusal {
+    const canJoin = group.protocolType === CONSUMER_PROTOCOL_TYPE && mayUpgrade(settings.consumer.migrationPolicy);
+    return canJoin ? unknownMember(memberId, group.groupId) : notAConsumerGroup(group.groupId);
   }
 
-  #scheduleExpiry(): void {
-    const intervalMs = Math.min(this.#options.settings().expiryIntervalMs, MAX_DELAY_MS);
-    this.#expiryTimer = this.#options.clock.schedule(intervalMs, () => {
-      void this.expire().finally(() => {
-        if (this.#refusal === ErrorCode.NONE) this.#scheduleExpiry();
-      });
-    });
-  }
-
-  /** Drops what has expired; a group that is empty then goes with it. Resolves when that is durable, or cannot be. */
-  async expire(): Promise<void> {
-    if (this.availability !== ErrorCode.NONE) return;
-    const nowMs = this.#options.clock.wallMs();
-    const retentionMs = this.#options.settings().offsetRetentionMs;
-    const removals: Promise<ErrorCode>[] = [];
-    for (const [groupId, { group, offsets, isSaved }] of this.#groups) {
-      const hadMembers = group.state === "Empty" && group.protocolType !== null;
-      const emptySinceMs = hadMembers ? group.emptySinceMs : null;
-      const gone = offsets.expired({ nowMs, retentionMs, emptySinceMs, subscribed: subscriptionsOf(group) });
-      const isOver = group.isIdle && gone.length === allOf(offsets).length;
-      if (gone.length > 0 || isOver) removals.push(this.#remove(groupId, gone, isOver && isSaved));
-    }
-    await Promise.all(removals);
+  /** A group that members of the consumer protocol have left to others is of the classic protocol again. */
+  #downgradeIfDue(kept: Kept, nowMs: number, wallMs: number): void {
+    const { group, groupId } = kept;
+    if (group.type === "classic" || group.isIdle || group.state.classicCount < group.state.members.size) return;
+    const { maxSize, consumer: { migrationPolicy } } = this.#options.settings();
+    if (!mayDowngrade(migrationPolicy) || group.state.members.size > maxSize) return;
+    const classic = downgraded(group, this.#shelf.newClassicGroup(kept), nowMs);
+    kept.group = classic;
+    classic.begin(nowMs, wallMs);
+    this.#shelf.save(kept, consumerGroupRemovals(groupId, group.state.members.keys()));
   }
 }
 
-/** Topics that members of the group consume; "all" where that cannot be known. */
-function subscriptionsOf(group: ClassicGroup): ReadonlySet<string> | "all" {
-  const topics = new Set<string>();
-  if (group.state === "Empty") return topics;
-  if (group.protocolType !== "consumer") return "all";
-  for (const { facts } of group.members.values()) {
-    for (const { metadata } of facts.protocols) {
-      const named = subscribedTopics(metadata);
-      if (named === null) return "all";
-      for (const topic of named) topics.add(topic);
-    }
-  }
-  return topics;
+function stateOf(group: ClassicGroup | ConsumerGroup): GroupState | ConsumerGroupPhase {
+  return group.type === "classic" ? group.state : group.phase;
 }
 
-function allOf(offsets: CommittedOffsets): { topic: string; partition: number }[] {
-  const all: { topic: string; partition: number }[] = [];
-  for (const [topic, partitions] of offsets.topics()) {
-    for (const partition of partitions.keys()) all.push({ topic, partition });
-  }
-  return all;
-}
-
-function listingOf({ groupId, protocolType, state }: ClassicGroup): GroupListing {
-  return { groupId, protocolType: protocolType ?? "", state };
+function rulesOf({ consumer }: GroupSettings): ConsumerGroupRules {
+  return {
+    defaultAssignor: consumer.assignors[0] ?? "uniform",
+    intervalMs: consumer.assignmentIntervalMs,
+    maxSize: consumer.maxSize,
+    sessionTimeoutMs: consumer.sessionTimeoutMs,
+  };
 }

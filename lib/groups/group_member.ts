@@ -21,7 +21,7 @@ export interface MemberFacts {
 export const NO_BYTES = new Uint8Array(0);
 
 /** How long a member that has not got its first answer may stay silent: it cannot know yet that it should beat. */
-export const NEW_MEMBER_PATIENCE_MS = 300_000;
+const NEW_MEMBER_PATIENCE_MS = 300_000;
 
 /** See the file's head. */
 export class GroupMember {
@@ -34,11 +34,14 @@ export class GroupMember {
   sessionEndMs = 0;
   /** Whether its first JoinGroup has not been answered. */
   isNew = true;
+  /** Whether it has been told of the generation and has not asked for its part of it. */
+  owesSync = false;
 
   constructor(readonly memberId: string, public facts: MemberFacts) {}
 
   heard(nowMs: number): number {
-    this.sessionEndMs = nowMs + this.facts.sessionTimeoutMs;
+    const patienceMs = this.isNew ? NEW_MEMBER_PATIENCE_MS : 0;
+    this.sessionEndMs = nowMs + Math.max(this.facts.sessionTimeoutMs, patienceMs);
     return this.sessionEndMs;
   }
 

@@ -1,16 +1,20 @@
 /**
- * What of groups lasts, as journal entries: one per group (its generation and members) and one per committed offset.
+ * What of groups lasts, as journal entries: one per classic group (its generation and members), several per group of the
+ * consumer protocol (`consumer_group_store.ts`), one per committed offset, and one per offset that waits for the end of
+ * its transaction.
  * Every key and value begins with the number of its layout, so that a later layout can be told apart.
  */
 
 import type { JournalEntry } from "../journal/journal.ts";
-import { FieldReader, FieldWriter } from "./binary.ts";
+import { FieldReader, FieldWriter } from "../journal/fields.ts";
 import type { ClassicGroup } from "./classic_group.ts";
+import { readConsumerEntry, type StoredConsumerEntry } from "./consumer_group_store.ts";
 import type { MemberFacts } from "./group_member.ts";
 import type { CommittedOffset } from "./offsets.ts";
+import type { PendingOffset } from "./pending_offsets.ts";
 
 const LAYOUT = 1;
-const Kind = { GROUP: 1, OFFSET: 2 } as const;
+const Kind = { GROUP: 1, OFFSET: 2, PENDING_OFFSET: 3 } as const;
 
 export interface StoredMember {
   readonly memberId: string;
@@ -36,7 +40,16 @@ export type StoredEntry =
     readonly topic: string;
     readonly partition: number;
     readonly offset: CommittedOffset;
-  };
+  }
+  | {
+    readonly kind: "pending-offset";
+    readonly groupId: string;
+    readonly producerId: number;
+    readonly topic: string;
+    readonly partition: number;
+    readonly offset: CommittedOffset;
+  }
+  | StoredConsumerEntry;
 
 export function groupEntry(group: ClassicGroup): JournalEntry {
   const value = new FieldWriter().int8(LAYOUT).int32(group.generationId).string(group.protocolType)
@@ -54,13 +67,19 @@ export function groupRemoval(groupId: string): JournalEntry {
 }
 
 export function offsetEntry(groupId: string, topic: string, partition: number, offset: CommittedOffset): JournalEntry {
-  const value = new FieldWriter().int8(LAYOUT).int64(offset.offset).int32(offset.leaderEpoch).string(offset.metadata)
-    .int64(offset.committedAtMs).int64(offset.expiresAtMs);
-  return { key: offsetKey(groupId, topic, partition), value: value.finish() };
+  return { key: offsetKey(groupId, topic, partition), value: offsetValue(offset) };
 }
 
 export function offsetRemoval(groupId: string, topic: string, partition: number): JournalEntry {
   return { key: offsetKey(groupId, topic, partition), value: null };
+}
+
+export function pendingOffsetEntry(groupId: string, producerId: number, pending: PendingOffset): JournalEntry {
+  return { key: pendingKey(groupId, producerId, pending), value: offsetValue(pending.offset) };
+}
+
+export function pendingOffsetRemoval(groupId: string, producerId: number, pending: PendingOffset): JournalEntry {
+  return { key: pendingKey(groupId, producerId, pending), value: null };
 }
 
 /** Reads an entry back; null for one of a layout or kind that is not known here. @throws {RangeError} for cut fields */
@@ -71,7 +90,11 @@ export function readEntry({ key, value }: JournalEntry): StoredEntry | null {
   const kind = keys.int8();
   const groupId = keys.string() ?? "";
   if (kind === Kind.GROUP) return { kind: "group", groupId, group: readGroup(values) };
-  if (kind !== Kind.OFFSET) return null;
+  if (kind === Kind.PENDING_OFFSET) {
+    const place = { producerId: keys.int64(), topic: keys.string() ?? "", partition: keys.int32() };
+    return { kind: "pending-offset", groupId, ...place, offset: readOffset(values) };
+  }
+  if (kind !== Kind.OFFSET) return readConsumerEntry(kind, groupId, keys, values);
   return { kind: "offset", groupId, topic: keys.string() ?? "", partition: keys.int32(), offset: readOffset(values) };
 }
 
@@ -81,6 +104,16 @@ function groupKey(groupId: string): Uint8Array {
 
 function offsetKey(groupId: string, topic: string, partition: number): Uint8Array {
   return new FieldWriter().int8(LAYOUT).int8(Kind.OFFSET).string(groupId).string(topic).int32(partition).finish();
+}
+
+function pendingKey(groupId: string, producerId: number, { topic, partition }: PendingOffset): Uint8Array {
+  return new FieldWriter().int8(LAYOUT).int8(Kind.PENDING_OFFSET).string(groupId).int64(producerId).string(topic)
+    .int32(partition).finish();
+}
+
+function offsetValue(offset: CommittedOffset): Uint8Array {
+  return new FieldWriter().int8(LAYOUT).int64(offset.offset).int32(offset.leaderEpoch).string(offset.metadata)
+    .int64(offset.committedAtMs).int64(offset.expiresAtMs).finish();
 }
 
 function readOffset(values: FieldReader): CommittedOffset {
@@ -97,7 +130,7 @@ function readGroup(values: FieldReader): StoredGroup {
   const generationId = values.int32();
   const [protocolType, protocolName, leaderId] = [values.string(), values.string(), values.string()];
   const emptySinceMs = values.int64();
-  const members = Array.from({ length: values.int32() }, () => readMember(values));
+  const members = Array.from({ length: values.count() }, () => readMember(values));
   return { generationId, protocolType, protocolName, leaderId, emptySinceMs, members };
 }
 
@@ -108,7 +141,7 @@ function readMember(values: FieldReader): StoredMember {
   const [sessionTimeoutMs, rebalanceTimeoutMs] = [values.int32(), values.int32()];
   const assignment = values.bytes() ?? new Uint8Array(0);
   const protocols = Array.from(
-    { length: values.int32() },
+    { length: values.count() },
     () => ({ name: values.string() ?? "", metadata: values.bytes() ?? new Uint8Array(0) }),
   );
   const facts = { instanceId, clientId, clientHost, sessionTimeoutMs, rebalanceTimeoutMs, protocols };

@@ -83,17 +83,19 @@ export class Journal {
     const { disk, folder, epoch } = options;
     await disk.makeFolder(folder);
     await disk.syncFolder(folder.slice(0, folder.lastIndexOf("/")));
-    const files = (await disk.list(folder)).flatMap(({ name }) => parseName(name) ?? []);
-    const newest = files.filter(({ kind }) => kind === "snapshot").at(-1);
-    const highest = files.at(-1);
-    if (newest !== undefined && newest.epoch > epoch) {
-      throw new KafkaError(ErrorCode.NOT_COORDINATOR, `${folder} belongs to epoch ${newest.epoch}`);
+    let found = await survey(options);
+    for (;;) {
+      const live = await readState(disk, folder, found.newest);
+      const before = found.newest?.name;
+      found = await survey(options);
+      // An owner that is being deposed may have gone on behind a new snapshot, and removed what was just read.
+      if (found.newest?.name !== before) continue;
+      if (live === null) throw new DiskError("not-found", "read file", `${folder}/${before}`);
+      const sequence = found.highest?.epoch === epoch ? found.highest.sequence + 1 : 1;
+      const log = await begin(options, sequence, live);
+      await removeOthers(options, sequence);
+      return new Journal(options, live, sequence, log);
     }
-    const live = newest === undefined ? new Map<string, JournalEntry>() : await readState(disk, folder, newest);
-    const sequence = highest?.epoch === epoch ? highest.sequence + 1 : 1;
-    const log = await begin(options, sequence, live);
-    await removeOthers(options, sequence);
-    return new Journal(options, live, sequence, log);
   }
 
   /** All that lives, as far as it is durable. The bytes must not be changed. */
@@ -210,6 +212,16 @@ function parseName(name: string): FileName | null {
   return { name, epoch: parseInt(parts[1], 16), sequence: Number(parts[2]), kind };
 }
 
+/** What is in the folder. @throws {KafkaError} NOT_COORDINATOR when a later owner has been here */
+async function survey({ disk, folder, epoch }: JournalOptions) {
+  const files = (await disk.list(folder)).flatMap(({ name }) => parseName(name) ?? []);
+  const newest = files.findLast(({ kind }) => kind === "snapshot");
+  if (newest !== undefined && newest.epoch > epoch) {
+    throw new KafkaError(ErrorCode.NOT_COORDINATOR, `${folder} belongs to epoch ${newest.epoch}`);
+  }
+  return { newest, highest: files.at(-1) };
+}
+
 /** Makes snapshot and log of one sequence number, durable; returns the log. The names last a crash only together. */
 async function begin(
   { disk, folder, epoch }: JournalOptions,
@@ -231,9 +243,12 @@ async function begin(
 /** Removes what the snapshot of this sequence number has made worthless. What resists is tried again next time. */
 async function removeOthers({ disk, folder, epoch }: JournalOptions, sequence: number): Promise<void> {
   for (const { name } of await disk.list(folder)) {
-    const file = parseName(name);
+    // A temporary name begins with the name it is for: those of a later owner are its own business.
+    const file = parseName(
+      isTemporaryName(name) ? name.slice(1, name.indexOf(".snapshot.") + ".snapshot".length) : name,
+    );
     const isOld = file !== null && (file.epoch < epoch || (file.epoch === epoch && file.sequence < sequence));
-    if (!isOld && !(isTemporaryName(name) && !name.includes(disk.writerId))) continue;
+    if (!isOld) continue;
     try {
       await disk.remove(`${folder}/${name}`);
     } catch (error) {
@@ -262,20 +277,30 @@ function* batchesOf(entries: readonly JournalEntry[], leaderEpoch: number): Gene
   if (records.length > 0) yield buildBatch({ records, leaderEpoch });
 }
 
-async function readState(disk: Disk, folder: string, { epoch, sequence, name }: FileName) {
+/** The state by a snapshot and its log; null where the snapshot has gone. @throws as {@link Journal.open} does */
+async function readState(disk: Disk, folder: string, newest: FileName | undefined) {
   const live = new Map<string, JournalEntry>();
-  const snapshot = await disk.readFile(`${folder}/${name}`);
+  if (newest === undefined) return live;
+  const { epoch, sequence, name } = newest;
+  const snapshot = await readIfThere(disk, `${folder}/${name}`);
+  if (snapshot === null) return null;
   const end = replay(snapshot, live);
   const tail = snapshot.length - HEADER_BYTES;
   if (tail < 0 || end !== snapshot.length || recordsCount(snapshot, tail) !== 0) {
     throw new KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, `${folder}/${name} is damaged at byte ${end}`);
   }
-  try {
-    replay(await disk.readFile(`${folder}/${stem(epoch, sequence)}.log`), live);
-  } catch (error) {
-    if (!(error instanceof DiskError) || error.kind !== "not-found") throw error;
-  }
+  // Where the log is missing, a crash came before anything was appended to it.
+  replay(await readIfThere(disk, `${folder}/${stem(epoch, sequence)}.log`) ?? new Uint8Array(0), live);
   return live;
+}
+
+async function readIfThere(disk: Disk, path: string): Promise<Uint8Array | null> {
+  try {
+    return await disk.readFile(path);
+  } catch (error) {
+    if (error instanceof DiskError && error.kind === "not-found") return null;
+    throw error;
+  }
 }
 
 /** Applies the whole batches at the head of `bytes`; returns where they end. */

@@ -221,6 +221,11 @@ export class PartitionLog {
     return [...producers.entries()];
   }
 
+  /** What is known of one producer; not to be changed. */
+  producer(producerId: number): Readonly<ProducerEntry> | undefined {
+    return this.#state.producers.entry(producerId);
+  }
+
   /** Obeys new settings from now on. */
   applyConfig(config: LogConfig): void {
     const state = this.#state;

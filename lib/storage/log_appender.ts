@@ -165,7 +165,8 @@ export class LogAppender {
     try {
       next = Segment.create(disk, resources.handles, folder, { epoch: leaderEpoch, baseOffset: logEndOffset });
     } catch (error) {
-      state.stall(stallKindOf(error), "cannot begin a segment", error);
+      const kind = stallKindOf(error);
+      state.stall(kind, kind === "gone" ? "the partition's files are gone" : "cannot begin a segment", error);
       return null;
     }
     active.seal();

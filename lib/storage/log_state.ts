@@ -28,11 +28,11 @@ export interface StorageLogger {
 }
 
 /**
- * Why a log takes nothing more. `no-space` may be over after a takeover anew; `io` is a failed write or sync;
- * `superseded`: the volume shows a leader with a higher epoch.
+ * Why a log takes nothing more. `no-space` may be over after a takeover anew; `io` is a failed write or sync; `gone`: the
+ * log's files are not in their place any more; `superseded`: the volume shows a leader with a higher epoch.
  */
 export interface StallReason {
-  readonly kind: "no-space" | "io" | "superseded";
+  readonly kind: "no-space" | "io" | "gone" | "superseded";
   readonly message: string;
   /** Wall-clock ms. */
   readonly sinceMs: number;
@@ -171,6 +171,8 @@ export class LogState {
 }
 
 /** The kind of stall that a failed disk operation means. */
-export function stallKindOf(error: unknown): "no-space" | "io" {
-  return error instanceof DiskError && error.kind === "no-space" ? "no-space" : "io";
+export function stallKindOf(error: unknown): "no-space" | "io" | "gone" {
+  if (!(error instanceof DiskError)) return "io";
+  if (error.kind === "not-found") return "gone";
+  return error.kind === "no-space" ? "no-space" : "io";
 }

@@ -4,16 +4,21 @@
  *
  * Invariants: nothing in a new segment is durable for anybody before the segment in front of it is synced and its own
  * name is; a snapshot or checkpoint is written only after the sync of everything it speaks of; a leader that the volume
- * shows to be superseded writes none of them.
+ * shows to be superseded writes none of them; a file that was removed under the leader takes and syncs bytes as before, but
+ * nothing that it took later than {@link PRESENCE_INTERVAL_MS} after its removal is acknowledged.
  */
 
+import { DiskError } from "../disk/disk.ts";
 import { ErrorCode } from "../errors.ts";
-import type { LogState } from "./log_state.ts";
+import { type LogState, stallKindOf } from "./log_state.ts";
 import { type Manifest, readManifest, writeManifest } from "./manifest.ts";
 import { parseSegmentFileName } from "../partition_state.ts";
 import { encodeSnapshot, writeSnapshot } from "./producer_snapshot.ts";
 import { type RecoveryCheckpoint, writeCheckpoint } from "./recovery_checkpoint.ts";
 import type { Segment } from "./segment.ts";
+
+/** Time between two looks at whether the active segment still has its name. */
+const PRESENCE_INTERVAL_MS = 1000;
 
 /** Producer state and place of one moment, to be written when everything before that moment is durable. */
 interface Checkpoint {
@@ -46,9 +51,12 @@ export class LogSync {
   #snapshotOffset: number;
   /** Whether anything was appended that snapshot and checkpoint on the volume do not know of. */
   #changed = false;
+  /** When the active segment was last seen in its place, monotonic ms. */
+  #seenAtMs: number;
 
   constructor(state: LogState) {
     this.#state = state;
+    this.#seenAtMs = state.clock.monotonicMs();
     this.#snapshotOffset = state.logEndOffset;
   }
 
@@ -99,10 +107,10 @@ export class LogSync {
         this.#unfinished.delete(seal.segment);
       }
       await active.file.sync();
+      await this.#assertPresent(active);
     } catch (error) {
       if (state.phase === "closed") return ErrorCode.NOT_LEADER_OR_FOLLOWER;
-      if (error instanceof SupersededError) state.stall("superseded", error.message);
-      else state.stall("io", "sync failed", error);
+      this.#stall("sync failed", error);
       return state.refusal() ?? ErrorCode.KAFKA_STORAGE_ERROR;
     }
     this.#durable(endOffset);
@@ -175,6 +183,28 @@ export class LogSync {
     } while (last !== this.#sideFiles);
   }
 
+  /** A failure to look says nothing about where the file is. @throws {DiskError} `"not-found"`: it is gone */
+  async #assertPresent(segment: Segment): Promise<void> {
+    const { disk, clock } = this.#state;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#seenAtMs < PRESENCE_INTERVAL_MS) return;
+    try {
+      await disk.stat(segment.logPath);
+      this.#seenAtMs = nowMs;
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      if (error.kind !== "not-found") return;
+      await this.#assertLeading();
+      throw error;
+    }
+  }
+
+  #stall(what: string, error: unknown): void {
+    if (error instanceof SupersededError) return this.#state.stall("superseded", error.message);
+    const kind = stallKindOf(error) === "gone" ? "gone" : "io";
+    this.#state.stall(kind, kind === "gone" ? "the partition's files are gone" : what, error);
+  }
+
   #durable(offset: number): void {
     const state = this.#state;
     if (offset > state.durableOffset) state.durableOffset = offset;
@@ -223,7 +253,7 @@ export class LogSync {
     };
     this.inTurn(write).catch((error) => {
       if (this.#state.phase === "closed") return;
-      if (error instanceof SupersededError) this.#state.stall("superseded", error.message);
+      if (error instanceof SupersededError || stallKindOf(error) === "gone") this.#stall("", error);
       else this.#warn("checkpoint could not be written", error);
     }).finally(() => this.#checkpointUnderWay = false);
   }

@@ -98,6 +98,8 @@ export class FolderTopicStore {
     const { disk, dataFolder } = this.#options;
     const making = `${dataFolder}/${DELETED_FOLDER}/${NEW_PREFIX}${topic.topicId}`;
     try {
+      // Where the data folder is gone, the next call would make another one.
+      await disk.stat(dataFolder);
       await disk.makeFolder(making);
       for (const partition of topic.partitions) await disk.makeFolder(`${making}/${partition}`);
       if (Object.keys(topic.config).length > 0) await replaceJson(disk, `${making}/${CONFIG_NAME}`, topic.config);
@@ -110,6 +112,12 @@ export class FolderTopicStore {
       throw error;
     }
     await disk.syncFolder(dataFolder);
+  }
+
+  /** Whether the topic is still the one of its name. @throws {DiskError} */
+  async isPresent({ name, topicId }: TopicIdentity): Promise<boolean> {
+    const { disk, dataFolder } = this.#options;
+    return await readJson(disk, `${dataFolder}/${name}/${ID_NAME}`, parseId) === topicId;
   }
 
   /** Adds partitions. @throws {DiskError} `"not-found"` when the topic is not there any more */
@@ -212,11 +220,8 @@ export class FolderTopicStore {
 
   /** The folder of a topic, after a look at whether it is still that topic's. */
   async #folderOf({ name, topicId }: TopicIdentity): Promise<string> {
-    const { disk, dataFolder } = this.#options;
-    const folder = `${dataFolder}/${name}`;
-    if (await readJson(disk, `${folder}/${ID_NAME}`, parseId) !== topicId) {
-      throw new DiskError("not-found", "find topic", folder);
-    }
+    const folder = `${this.#options.dataFolder}/${name}`;
+    if (!await this.isPresent({ name, topicId })) throw new DiskError("not-found", "find topic", folder);
     return folder;
   }
 

@@ -206,6 +206,23 @@ Deno.test("A broker whose address is taken exits with 1 and says which", options
   });
 });
 
+Deno.test({
+  name: "A read-only data folder is refused in one line",
+  ignore: executable === null,
+  fn: () =>
+    withDataFolder(async (data) => {
+      await Deno.chmod(data, 0o555);
+      try {
+        const { code, err } = await run("broker", "--data", data, "--listen", "127.0.0.1:0");
+        assert.equal(code, 1);
+        assert.match(err, /^kaas broker: cannot start: .*permission.*\n$/);
+        assert.deepEqual([...Deno.readDirSync(data)], []);
+      } finally {
+        await Deno.chmod(data, 0o755);
+      }
+    }),
+});
+
 Deno.test(
   "The executable holds the packages that kaas imports, no others, and stays below its size",
   options,

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { type BrokerProcess, startBroker } from "../support/broker_process.ts";
 import { ClientProcess, type MemberCommand, type Running } from "../support/client_process.ts";
 import { createTopic } from "../support/client_suite.ts";
-import { ownedPartitions, recordsOf } from "../support/group_members.ts";
+import { anyEvent, ownedPartitions, recordsOf } from "../support/group_members.ts";
 import { isServed } from "../support/served_apis.ts";
 import { clientCommand, type Part } from "../support/toolchain.ts";
 
@@ -37,6 +37,13 @@ const kinds: [Part, Kind[]][] = [
   ]],
 ];
 
+/** Rebalances take as long as members take to hear of them. */
+const fastGroups = {
+  "group.initial.rebalance.delay.ms": "0",
+  "group.consumer.min.heartbeat.interval.ms": "200",
+  "group.consumer.heartbeat.interval.ms": "300",
+};
+
 let broker: BrokerProcess;
 const processes = new Map<Part, ClientProcess>();
 const run = Math.random().toString(36).slice(2, 8);
@@ -48,7 +55,7 @@ function processOf(part: Part): ClientProcess {
 
 if (isServed("join_group")) {
   Deno.test.beforeAll(async () => {
-    broker = await startBroker({ settings: { "group.initial.rebalance.delay.ms": "0" } });
+    broker = await startBroker({ settings: fastGroups });
   });
 
   Deno.test.afterAll(async () => {
@@ -126,19 +133,4 @@ async function shared(members: readonly Member[]): Promise<void> {
 async function owns(member: Member, count: number): Promise<void> {
   const owned = () => ownedPartitions(member.events).length;
   await anyEvent([member], () => owned() === count, () => `${owned()} partitions`);
-}
-
-/** Waits for a condition over events that come; a minute without it is a failure. */
-async function anyEvent(members: readonly Member[], condition: () => boolean, seen: () => string): Promise<void> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    const warnings = members.flatMap(({ events }) => events.filter(({ event }) => event === "warning"));
-    reject(new Error(`after a minute: ${seen()}; warnings: ${JSON.stringify(warnings.slice(-5))}`));
-  }, 60_000);
-  try {
-    // Some of them may have ended; the event comes from one that runs.
-    await Promise.race([late, Promise.any(members.map(({ until }) => until(condition)))]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -4,7 +4,7 @@ import type { Disk, Entry, FileHandle, FileStat, OpenMode } from "../../lib/disk
 import { parseSegmentFileName, segmentStem } from "../../lib/partition_state.ts";
 
 /** Passes everything on; the base of the others. */
-class DiskWrapper implements Disk {
+export class DiskWrapper implements Disk {
   constructor(protected readonly disk: Disk) {}
 
   get writerId(): string {
@@ -109,5 +109,43 @@ export class WithoutEpochs extends DiskWrapper {
 
   #real(path: string, mode: OpenMode = "read"): string {
     return mode === "create" ? path : this.#stored.get(path) ?? path;
+  }
+}
+
+/** Waits before each asynchronous call for what the test wants: a process that is held up anywhere. */
+export class HeldUpDisk extends DiskWrapper {
+  #calls = 0;
+
+  constructor(disk: Disk, private readonly before: (call: number) => Promise<unknown> | undefined) {
+    super(disk);
+  }
+
+  /** Calls so far. */
+  get calls(): number {
+    return this.#calls;
+  }
+  override async open(path: string, mode: OpenMode): Promise<FileHandle> {
+    await this.before(++this.#calls);
+    return await super.open(path, mode);
+  }
+  override async list(path: string): Promise<Entry[]> {
+    await this.before(++this.#calls);
+    return await super.list(path);
+  }
+  override async readFile(path: string): Promise<Uint8Array> {
+    await this.before(++this.#calls);
+    return await super.readFile(path);
+  }
+  override async rename(from: string, to: string): Promise<void> {
+    await this.before(++this.#calls);
+    await super.rename(from, to);
+  }
+  override async remove(path: string, options?: { recursive?: boolean }): Promise<void> {
+    await this.before(++this.#calls);
+    await super.remove(path, options);
+  }
+  override async syncFolder(path: string): Promise<void> {
+    await this.before(++this.#calls);
+    await super.syncFolder(path);
   }
 }

@@ -18,7 +18,7 @@ export class SimulatedClock implements Clock {
   }
 
   wallMs(): number {
-    return this.#monotonicMs + this.#wallOffsetMs;
+    return Math.floor(this.#monotonicMs + this.#wallOffsetMs);
   }
 
   monotonicMs(): number {

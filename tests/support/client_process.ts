@@ -90,7 +90,10 @@ export interface MemberCommand {
   readonly pattern?: string;
   readonly clientId?: string;
   readonly protocol?: "classic" | "consumer";
-  /** Of the classic protocol: range, roundrobin, sticky, cooperative-sticky; of the newer: uniform, range. */
+  /**
+   * Of the classic protocol: range, roundrobin, sticky, cooperative-sticky (franz-go: several, with commas, the one liked
+   * best first); of the newer: uniform, range.
+   */
   readonly strategy?: string;
   readonly instanceId?: string;
   readonly sessionTimeoutMs?: number;
@@ -102,18 +105,54 @@ export interface MemberCommand {
   readonly config?: Readonly<Record<string, unknown>>;
 }
 
+/** One transaction of a `transact` command. */
+export interface TransactionSpec extends Pick<ProduceCommand, "topic" | "records" | "generate"> {
+  /** Commits without it. */
+  readonly end?: "commit" | "abort";
+  /** Tells "held" when everything is written, and ends when the command is stopped. */
+  readonly hold?: boolean;
+}
+
+/** A transactional producer; events: held, ended. */
+export interface TransactCommand {
+  readonly transactionalId: string;
+  readonly transactionTimeoutMs?: number;
+  readonly transactions: readonly TransactionSpec[];
+  readonly config?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Copies a topic into another, record by record to the same partition, with its group's offsets in the transactions,
+ * until it is stopped. Events: progress (records committed so far), aborted, warning.
+ */
+export interface CopyCommand {
+  readonly transactionalId: string;
+  readonly groupId: string;
+  readonly topic: string;
+  readonly output: string;
+  /** At most so many records a transaction. */
+  readonly batch?: number;
+  /** Aborts each such transaction instead, and does it again. */
+  readonly abortEvery?: number;
+  readonly transactionTimeoutMs?: number;
+  readonly sessionTimeoutMs?: number;
+  readonly protocol?: MemberCommand["protocol"];
+}
+
 export type ClientEvent =
   | { readonly event: "progress"; readonly acked: number }
   | { readonly event: "positioned" | "record"; readonly offset: number }
   | {
     readonly event: "assigned" | "revoked" | "lost";
+    /** When, in ms since 1970 on this machine; of Go clients only. */
+    readonly at?: number;
     readonly partitions: readonly (readonly [topic: string, partition: number])[];
   }
   | {
     readonly event: "records";
     readonly records: readonly (readonly [topic: string, partition: number, offset: number, key: string])[];
   }
-  | { readonly event: "committed" }
+  | { readonly event: "committed" | "held" | "ended" | "aborted" }
   | { readonly event: "warning"; readonly message: string };
 
 /** What a client says went wrong. */
@@ -222,6 +261,20 @@ export class ClientProcess {
 
   member(command: MemberCommand): Running<unknown> {
     return this.start("member", command);
+  }
+
+  transact(command: TransactCommand): Running<unknown> {
+    return this.start("transact", command);
+  }
+
+  copy(command: CopyCommand): Running<{ copied: number }> {
+    return this.start("copy", command);
+  }
+
+  /** Lets a command end that runs until it is told to. */
+  async stop<Result>(running: Running<Result>): Promise<Result> {
+    await this.start("stop", { target: running.id }).result;
+    return await running.result;
   }
 
   /** Ends a member: it leaves its group as its client does when it is closed. */

@@ -16,8 +16,10 @@ const mainClasses = {
   "kafka-features": "org.apache.kafka.tools.FeatureCommand",
   "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
   "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+  "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
   "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
   "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+  "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
   "kafka-topics": "org.apache.kafka.tools.TopicCommand",
   "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 } as const;

@@ -17,7 +17,7 @@ export async function sillyVolume(): Promise<{ readonly folder: string; unmount(
   return {
     folder,
     async unmount() {
-      await run(isThere("/usr/bin/fusermount3") ? "fusermount3" : "fusermount", ["-u", folder]);
+      await run(isThere("/bin/fusermount3") ? "fusermount3" : "fusermount", ["-u", folder]);
       await Deno.remove(base, { recursive: true });
     },
   };
@@ -28,11 +28,7 @@ async function run(command: string, args: string[]): Promise<void> {
   if (!success) throw new Error(`${command} ${args.join(" ")}: ${new TextDecoder().decode(stderr)}`);
 }
 
+/** Asked of another program: with the rights that tests run with, Deno does not let a process look into `/dev`. */
 function isThere(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
-  }
+  return new Deno.Command("test", { args: ["-e", path], stderr: "null" }).outputSync().success;
 }

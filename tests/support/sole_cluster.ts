@@ -39,7 +39,16 @@ export class SoleCluster implements Cluster, TopicListener {
 
   placeOf(topic: string, partition: number) {
     const led = this.options.partitions.get(topic, partition);
-    return led === undefined ? null : { nodeId: this.options.nodeId, leaderEpoch: led.leaderEpoch };
+    if (led === undefined) return null;
+    return { nodeId: this.options.nodeId, leaderEpoch: led.leaderEpoch, movesTo: null, chosen: null };
+  }
+
+  chooseLeaders(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  eventually(condition: () => boolean): Promise<boolean> {
+    return Promise.resolve(condition());
   }
 
   coordinatorOf(): number {

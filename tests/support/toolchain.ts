@@ -13,6 +13,7 @@ export type Part =
   | "kafka-clients-0.10"
   | "kafka-clients-0.9"
   | "kafka-tools"
+  | "kafka-streams"
   | "confluent"
   | "franz-go"
   | "sarama"
@@ -33,6 +34,8 @@ export function clientCommand(part: Part): string[] | null {
     case "kafka-clients-0.10":
     case "kafka-clients-0.9":
       return [...javaCommand(256), "-cp", `${folder}/classes:${folder}/libs/*`, "kaas.tests.Main"];
+    case "kafka-streams":
+      return [...javaCommand(512), "-cp", `${folder}/classes:${folder}/libs/*`, "kaas.tests.Streams"];
     case "kafka-tools":
       return [...javaCommand(256), "-cp", `${folder}/libs/*`];
     case "confluent":

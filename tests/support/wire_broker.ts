@@ -6,9 +6,9 @@
 
 import assert from "node:assert/strict";
 import { BrokerConfig } from "../../lib/broker/broker_config.ts";
-import { type RunningBroker, startBroker } from "../../lib/broker/start_broker.ts";
+import { type RunningBroker, startBroker, type Surroundings } from "../../lib/broker/start_broker.ts";
 import { ErrorCode } from "../../lib/errors.ts";
-import { silentLogger } from "../../lib/observability/logger.ts";
+import { type Logger, silentLogger } from "../../lib/observability/logger.ts";
 import { createTopicsRequest, createTopicsResponse } from "../../lib/protocol/messages/create_topics.ts";
 import { deleteTopicsRequest, deleteTopicsResponse } from "../../lib/protocol/messages/delete_topics.ts";
 import { fetchRequest, fetchResponse } from "../../lib/protocol/messages/fetch.ts";
@@ -30,14 +30,19 @@ export type FetchTerms = Partial<Omit<FetchInput, "topics">> & {
   readonly lastFetchedEpoch?: number;
 };
 
+type Settings = Parameters<typeof BrokerConfig.of>[0];
+
+/** What the broker runs on, where that is not this machine, and where it logs. */
+export type WireOptions = Partial<Surroundings> & { readonly logger?: Logger };
+
 /** See the file's head. */
 export class WireBroker {
   private constructor(readonly broker: RunningBroker, readonly folder: string, readonly client: RawClient) {}
 
-  static async start(settings: Parameters<typeof BrokerConfig.of>[0] = {}): Promise<WireBroker> {
+  static async start(settings: Settings = {}, { logger = silentLogger, ...around }: WireOptions = {}) {
     const folder = await Deno.makeTempDir({ prefix: "kaas-wire-" });
     const config = BrokerConfig.of({ "log.dir": folder, listeners: ["PLAINTEXT://127.0.0.1:0"], ...settings });
-    const broker = await startBroker(config, silentLogger);
+    const broker = await startBroker(config, logger, around);
     return new WireBroker(broker, folder, await RawClient.connect(broker.listeners[0].port));
   }
 
@@ -83,11 +88,11 @@ export class WireBroker {
   async produce(
     topic: string,
     records: Uint8Array | null,
-    { version = 12, acks = -1, client = this.client } = {},
+    { version = 12, acks = -1, timeoutMs = 10_000, client = this.client } = {},
   ): Promise<ProducedPartition> {
     const { responses } = await client.call(produceRequest, produceResponse, version, {
       acks,
-      timeoutMs: 10_000,
+      timeoutMs,
       topicData: [{
         ...(version >= 13 ? { name: "", topicId: topic } : { name: topic, topicId: ZERO_UUID }),
         partitionData: [{ index: 0, records }],
@@ -133,9 +138,10 @@ export class WireBroker {
 /** Runs `test` with a broker, then stops it and removes its folder. */
 export async function withWireBroker(
   test: (wire: WireBroker) => Promise<void>,
-  settings: Parameters<typeof BrokerConfig.of>[0] = {},
+  settings: Settings = {},
+  options: WireOptions = {},
 ): Promise<void> {
-  const wire = await WireBroker.start(settings);
+  const wire = await WireBroker.start(settings, options);
   try {
     await test(wire);
   } finally {

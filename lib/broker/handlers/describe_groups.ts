@@ -1,6 +1,6 @@
 /**
  * DescribeGroups (0–6): state, protocol and members. A group that is not there is "Dead", and from version 6 on an error
- * as well (KIP-1043).
+ * as well (KIP-1043). So is a group of the consumer protocol, which ConsumerGroupDescribe is for.
  */
 
 import { ErrorCode } from "../../errors.ts";
@@ -25,7 +25,9 @@ export function describeGroupsHandler(
       const described = request.groups.map((groupId) => {
         const group = groups.availabilityOf(groupId) === ErrorCode.NONE ? groups.describe(groupId) : undefined;
         if (group === undefined) {
-          return { ...absent(groupId, groups.availabilityOf(groupId), apiVersion), authorizedOperations };
+          const isOther = groups.availabilityOf(groupId) === ErrorCode.NONE && groups.offsetsOf(groupId) !== undefined;
+          const problem = isOther ? `Group ${groupId} is not a classic group.` : `Group ${groupId} not found.`;
+          return { ...absent(groupId, groups.availabilityOf(groupId), problem, apiVersion), authorizedOperations };
         }
         return {
           errorCode: ErrorCode.NONE,
@@ -43,12 +45,12 @@ export function describeGroupsHandler(
   };
 }
 
-function absent(groupId: string, availability: ErrorCode, apiVersion: number) {
+function absent(groupId: string, availability: ErrorCode, problem: string, apiVersion: number) {
   const isServed = availability === ErrorCode.NONE;
   const isError = isServed && apiVersion >= NOT_FOUND_SINCE;
   return {
     errorCode: isError ? ErrorCode.GROUP_ID_NOT_FOUND : availability,
-    errorMessage: isError ? `Group ${groupId} not found.` : null,
+    errorMessage: isError ? problem : null,
     groupId,
     groupState: isServed ? "Dead" : "",
     protocolType: "",

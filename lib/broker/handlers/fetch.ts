@@ -12,10 +12,9 @@ import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { Broker } from "../broker.ts";
 import { type FetchPartition, type FetchSession, sessionKey, type SessionOutcome } from "../fetch_session.ts";
 import { type FetchReading, type FetchTerms, type PartitionRead, readPartitions } from "../fetch_reading.ts";
-import { waitForBytes } from "../fetch_wait.ts";
-import { type Handler, later, type Reply, type RequestContext, withRelease } from "../handler.ts";
+import { type WaitedFor, waitForBytes } from "../fetch_wait.ts";
+import { CONNECTION_ENDS, type Handler, later, type Reply, type RequestContext, withRelease } from "../handler.ts";
 import { nodeEndpoints } from "../leader_hint.ts";
-import type { Partition } from "../partitions.ts";
 
 type FetchRequest = ValueOf<typeof fetchRequest>;
 type FetchResponse = InputOf<typeof fetchResponse>;
@@ -85,7 +84,10 @@ class Fetching {
   async finish(first: FetchReading): Promise<Reply<FetchResponse>> {
     let reading = first;
     while (!this.isEnough(reading)) {
-      const watched = reading.parts.map(({ partition }) => partition).filter((p): p is Partition => p !== null);
+      const watched: WaitedFor[] = [];
+      for (const { partition, highWatermark } of reading.parts) {
+        if (partition !== null) watched.push({ partition, highWatermark });
+      }
       const missingBytes = this.request.minBytes - reading.bytes;
       reading.release();
       const end = await waitForBytes(watched, {
@@ -94,9 +96,9 @@ class Fetching {
         clock: this.broker.clock,
         signal: this.context.signal,
       });
-      if (end === "gone") return replyOf(ErrorCode.NONE, 0, []);
+      if (end === "gone" && this.context.signal.reason !== CONNECTION_ENDS) return replyOf(ErrorCode.NONE, 0, []);
       reading = await this.read();
-      if (end === "time") break;
+      if (end !== "bytes") break;
     }
     return this.reply(reading);
   }

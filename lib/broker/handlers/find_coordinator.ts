@@ -7,7 +7,7 @@ import { ErrorCode } from "../../errors.ts";
 import { findCoordinatorRequest, findCoordinatorResponse } from "../../protocol/messages/find_coordinator.ts";
 import type { InputOf, ValueOf } from "../../protocol/schema.ts";
 import type { Broker } from "../broker.ts";
-import { GROUP_SHARDS, groupShardOf } from "../coordinator_shards.ts";
+import { GROUP_SHARDS, groupShardOf, TRANSACTION_SHARDS, transactionShardOf } from "../coordinator_shards.ts";
 import type { Handler, RequestContext } from "../handler.ts";
 import { brokerAddresses } from "../topic_metadata.ts";
 
@@ -45,7 +45,9 @@ function find(broker: Pick<Broker, "cluster">, keyType: number, key: string, con
   if (keyType !== KeyType.GROUP && keyType !== KeyType.TRANSACTION) {
     return refused(ErrorCode.INVALID_REQUEST, `there are no coordinators for keys of type ${keyType}`);
   }
-  const nodeId = broker.cluster.coordinatorOf(GROUP_SHARDS, groupShardOf(key));
+  const nodeId = keyType === KeyType.GROUP
+    ? broker.cluster.coordinatorOf(GROUP_SHARDS, groupShardOf(key))
+    : broker.cluster.coordinatorOf(TRANSACTION_SHARDS, transactionShardOf(key));
   const address = brokerAddresses(broker, context).find((one) => one.nodeId === nodeId);
   if (address === undefined) return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is being moved");
   return {

@@ -18,11 +18,11 @@ export function listGroupsHandler(
       if (errorCode !== ErrorCode.NONE) return { throttleTimeMs: 0, errorCode, groups: [] };
       const isWanted = (filter: readonly string[], value: string) =>
         filter.length === 0 || filter.some((one) => one.toLowerCase() === value.toLowerCase());
-      const listed = groups.list().map(({ groupId, protocolType, state }) => ({
+      const listed = groups.list().map(({ groupId, protocolType, type, state }) => ({
         groupId,
         protocolType,
         groupState: state,
-        groupType: "classic",
+        groupType: type,
       })).filter(({ groupState, groupType }) => isWanted(statesFilter, groupState) && isWanted(typesFilter, groupType));
       return { throttleTimeMs: 0, errorCode, groups: listed };
     },

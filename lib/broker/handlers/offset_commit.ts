@@ -10,6 +10,8 @@ import { type Handler, later } from "../handler.ts";
 type Request = ValueOf<typeof offsetCommitRequest>;
 type Response = InputOf<typeof offsetCommitResponse>;
 
+/** From here on members of the consumer protocol may commit (KIP-848). */
+const EPOCHS_SINCE = 9;
 /** From here on topics are named by their ids. */
 const TOPIC_IDS_SINCE = 10;
 
@@ -51,6 +53,7 @@ async function commit(
     memberId: request.memberId,
     instanceId: request.groupInstanceId,
     generationId: request.generationIdOrMemberEpoch,
+    knowsEpochs: apiVersion >= EPOCHS_SINCE,
     retentionMs: request.retentionTimeMs,
     offsets,
   });

@@ -26,7 +26,7 @@ PROGRESS_EVERY = 200
 
 bootstrap = sys.argv[1]
 printing = threading.Lock()
-members = {}
+stops = {}
 making_admin = threading.Lock()
 shared_admin = None
 
@@ -48,6 +48,9 @@ def decode(text):
 def base_config(request):
     # Reconnecting to a broker that was restarted must not take the client's usual ten seconds.
     config = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 500, "log_level": 2}
+    if request.get("transactionalId"):
+        # With its default a librdkafka whose only broker is gone forgets its coordinator and never finds it again.
+        config["metadata.recovery.strategy"] = "none"
     config.update(request.get("config") or {})
     return config
 
@@ -266,6 +269,9 @@ class Member:
         self.events = events
         self.stopped = False
 
+    def stop(self):
+        self.stopped = True
+
     def run(self):
         request = self.request
         config = base_config(request)
@@ -347,6 +353,118 @@ def committed(request):
         consumer.close()
 
 
+def transactional_producer(request):
+    config = base_config(request)
+    config.update({
+        "transactional.id": request["transactionalId"],
+        "transaction.timeout.ms": request.get("transactionTimeoutMs", 60000),
+        "linger.ms": 2,
+    })
+    producer = Producer(config)
+    patiently(lambda: producer.init_transactions(20))
+    return producer
+
+
+def patiently(call):
+    """Repeats what the client says may be repeated."""
+    for attempt in range(40):
+        try:
+            return call()
+        except KafkaException as failure:
+            if attempt == 39 or not failure.args[0].retriable():
+                raise
+            time.sleep(0.1)
+
+
+class Transactions:
+    def __init__(self, request, events):
+        self.request = request
+        self.events = events
+        self.stopped = threading.Event()
+
+    def transact(self):
+        producer = transactional_producer(self.request)
+        for transaction in self.request["transactions"]:
+            producer.begin_transaction()
+            records = generated(transaction["generate"]) if "generate" in transaction else transaction["records"]
+            for record in records:
+                producer.produce(
+                    transaction["topic"],
+                    key=decode(record["key"]),
+                    value=decode(record["value"]),
+                    partition=record.get("partition", 0),
+                )
+            producer.flush()
+            if transaction.get("hold"):
+                self.events("held")
+                self.stopped.wait()
+            if transaction.get("end") == "abort":
+                patiently(lambda: producer.abort_transaction(20))
+            else:
+                patiently(lambda: producer.commit_transaction(20))
+            self.events("ended")
+        return {}
+
+    def copy(self):
+        request = self.request
+        config = base_config(request)
+        config.update({
+            "group.id": request["groupId"],
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 100,
+            "session.timeout.ms": request.get("sessionTimeoutMs", 10000),
+            "heartbeat.interval.ms": 500,
+        })
+        consumer = Consumer(config)
+        consumer.subscribe([request["topic"]])
+        producer = transactional_producer(request)
+        copied = transactions = 0
+        try:
+            while not self.stopped.is_set():
+                messages = [m for m in consumer.consume(request.get("batch", 100), 0.1) if not m.error()]
+                if not messages:
+                    continue
+                transactions += 1
+                try:
+                    producer.begin_transaction()
+                    for message in messages:
+                        producer.produce(
+                            request["output"],
+                            key=message.key(),
+                            value=message.value(),
+                            partition=message.partition(),
+                        )
+                    offsets = consumer.position(consumer.assignment())
+                    patiently(lambda: producer.send_offsets_to_transaction(
+                        [one for one in offsets if one.offset >= 0], consumer.consumer_group_metadata(), 20))
+                    every = request.get("abortEvery", 0)
+                    if every and transactions % every == 0:
+                        producer.flush()
+                        patiently(lambda: producer.abort_transaction(20))
+                        self.events("aborted")
+                        self.rewind(consumer)
+                        continue
+                    patiently(lambda: producer.commit_transaction(20))
+                    copied += len(messages)
+                    self.events("progress", acked=copied)
+                except KafkaException as failure:
+                    if not failure.args[0].txn_requires_abort():
+                        raise
+                    self.events("warning", message=str(failure))
+                    patiently(lambda: producer.abort_transaction(20))
+                    self.rewind(consumer)
+        finally:
+            consumer.close()
+        return {"copied": copied}
+
+    @staticmethod
+    def rewind(consumer):
+        for found in patiently(lambda: consumer.committed(consumer.assignment(), timeout=30)):
+            consumer.seek(TopicPartition(found.topic, found.partition, max(found.offset, 0)))
+
+
 def run(request, events):
     match request["op"]:
         case "produce":
@@ -368,10 +486,15 @@ def run(request, events):
         case "listTopics":
             return list_topics(request)
         case "member":
-            members[request["id"]] = Member(request, events)
-            return members[request["id"]].run()
+            member = Member(request, events)
+            stops[request["id"]] = member.stop
+            return member.run()
+        case "transact" | "copy" as op:
+            transactions = Transactions(request, events)
+            stops[request["id"]] = transactions.stopped.set
+            return transactions.transact() if op == "transact" else transactions.copy()
         case "stop":
-            members[request["target"]].stopped = True
+            stops[request["target"]]()
             return {}
         case "committed":
             return committed(request)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,10 @@ func run(request *driver.Request, events driver.Events) (any, error) {
 		return consumeTopic(request, events)
 	case "member":
 		return member(request, events)
+	case "transact":
+		return transact(request, events)
+	case "copy":
+		return copyTopic(request, events)
 	case "stop":
 		members.Stop(request.Target)
 		return driver.Fields{}, nil
@@ -67,9 +72,13 @@ func run(request *driver.Request, events driver.Events) (any, error) {
 	}
 }
 
+func brokers() []string {
+	return strings.Split(os.Args[1], ",")
+}
+
 func newClient(options ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(os.Args[1]),
+		kgo.SeedBrokers(brokers()...),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 100 * time.Millisecond }),
 		kgo.MetadataMinAge(100 * time.Millisecond),
 	}, options...)...)

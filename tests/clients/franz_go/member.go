@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -46,8 +47,14 @@ func memberOptions(request *driver.Request, events driver.Events) []kgo.Opt {
 	if request.Commit != "auto" {
 		options = append(options, kgo.DisableAutoCommit())
 	}
-	if balancer, known := balancers[request.Strategy]; known {
-		options = append(options, kgo.Balancers(balancer))
+	chosen := []kgo.GroupBalancer{}
+	for _, name := range strings.Split(request.Strategy, ",") {
+		if balancer, known := balancers[name]; known {
+			chosen = append(chosen, balancer)
+		}
+	}
+	if len(chosen) > 0 {
+		options = append(options, kgo.Balancers(chosen...))
 	}
 	if request.InstanceID != "" {
 		options = append(options, kgo.InstanceID(request.InstanceID))

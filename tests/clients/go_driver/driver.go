@@ -57,6 +57,22 @@ type Request struct {
 	Commit           string            `json:"commit"`
 	CommitOffset     *int64            `json:"commitOffset"`
 	Metadata         string            `json:"metadata"`
+
+	TransactionalID      string        `json:"transactionalId"`
+	TransactionTimeoutMs int           `json:"transactionTimeoutMs"`
+	Transactions         []Transaction `json:"transactions"`
+	Output               string        `json:"output"`
+	Batch                int           `json:"batch"`
+	AbortEvery           int           `json:"abortEvery"`
+}
+
+// Transaction is one of the command transact.
+type Transaction struct {
+	Topic    string    `json:"topic"`
+	Records  []Record  `json:"records"`
+	Generate *Generate `json:"generate"`
+	End      string    `json:"end"`
+	Hold     bool      `json:"hold"`
 }
 
 // Record is one record to produce, or one that was read. Nil slices are null.
@@ -116,14 +132,26 @@ func (r *Request) All() []Record {
 	if r.Generate == nil {
 		return r.Records
 	}
-	records := make([]Record, r.Generate.Count)
+	return r.Generate.all()
+}
+
+// All returns the records to produce.
+func (t *Transaction) All() []Record {
+	if t.Generate == nil {
+		return t.Records
+	}
+	return t.Generate.all()
+}
+
+func (g *Generate) all() []Record {
+	records := make([]Record, g.Count)
 	for i := range records {
-		key := []byte(fmt.Sprintf("%s-%d", r.Generate.Prefix, i))
+		key := []byte(fmt.Sprintf("%s-%d", g.Prefix, i))
 		value := append([]byte{}, key...)
-		if padding := r.Generate.ValueBytes - len(key); padding > 0 {
+		if padding := g.ValueBytes - len(key); padding > 0 {
 			value = append(value, bytes.Repeat([]byte("."), padding)...)
 		}
-		records[i] = Record{Key: key, Value: value, Partition: int32(i) % max(r.Generate.Partitions, 1)}
+		records[i] = Record{Key: key, Value: value, Partition: int32(i) % max(g.Partitions, 1)}
 	}
 	return records
 }
@@ -225,7 +253,8 @@ func Serve(run func(*Request, Events) (any, error), codeOf func(error) (int, boo
 
 func serveOne(request *Request, run func(*Request, Events) (any, error), codeOf func(error) (int, bool)) {
 	result, err := run(request, func(name string, fields Fields) {
-		line := Fields{"id": request.ID, "event": name}
+		// Milliseconds since 1970, so that events of several processes can be put in order.
+		line := Fields{"id": request.ID, "event": name, "at": float64(time.Now().UnixMicro()) / 1000}
 		for key, value := range fields {
 			line[key] = value
 		}

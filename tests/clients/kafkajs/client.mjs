@@ -10,7 +10,13 @@ import { decode, encode, generated, serve } from "../node/driver.mjs";
 
 const [folder, bootstrap] = process.argv.slice(2);
 const require = createRequire(`${folder}/`);
-const { CompressionCodecs, CompressionTypes, Kafka, logLevel, PartitionAssigners } = require("kafkajs");
+const {
+  CompressionCodecs,
+  CompressionTypes,
+  Kafka,
+  logLevel,
+  PartitionAssigners,
+} = require("kafkajs");
 const Cluster = require("kafkajs/src/cluster");
 const { createLogger } = require("kafkajs/src/loggers");
 const silent = () => () => {};
@@ -35,7 +41,7 @@ const codecs = {
 
 const kafka = new Kafka({
   clientId: "kafkajs",
-  brokers: [bootstrap],
+  brokers: bootstrap.split(","),
   logCreator: silent,
   logLevel: logLevel.NOTHING,
   retry: { initialRetryTime: 100, maxRetryTime: 500, retries: 60 },
@@ -108,7 +114,7 @@ async function withLeader(request, use) {
   const cluster = new Cluster({
     logger: createLogger({ level: logLevel.NOTHING, logCreator: silent }),
     socketFactory: require("kafkajs/src/network/socketFactory")(),
-    brokers: [bootstrap],
+    brokers: bootstrap.split(","),
     clientId: "kafkajs",
     connectionTimeout: 5000,
     requestTimeout: 90_000,
@@ -120,9 +126,14 @@ async function withLeader(request, use) {
   await cluster.connect();
   try {
     await cluster.addTargetTopic(request.topic);
-    const leaders = cluster.findLeaderForPartitions(request.topic, [request.partition ?? 0]);
+    const leaders = cluster.findLeaderForPartitions(request.topic, [
+      request.partition ?? 0,
+    ]);
     const [nodeId] = Object.keys(leaders);
-    return await use(await cluster.findBroker({ nodeId: Number(nodeId) }), cluster);
+    return await use(
+      await cluster.findBroker({ nodeId: Number(nodeId) }),
+      cluster,
+    );
   } finally {
     await cluster.disconnect();
   }
@@ -133,24 +144,35 @@ async function listOffset(broker, request, at) {
   const { responses } = await broker.listOffsets({
     replicaId: -1,
     isolationLevel: 0,
-    topics: [{ topic: request.topic, partitions: [{ partition: request.partition ?? 0, timestamp }] }],
+    topics: [{
+      topic: request.topic,
+      partitions: [{ partition: request.partition ?? 0, timestamp }],
+    }],
   });
   const found = responses[0].partitions[0];
   const offset = Number(found.offset);
   const known = typeof at === "number" && offset >= 0;
-  return { offset: offset < 0 ? null : offset, timestamp: known ? Number(found.timestamp) : null };
+  return {
+    offset: offset < 0 ? null : offset,
+    timestamp: known ? Number(found.timestamp) : null,
+  };
 }
 
 function offset(request) {
-  return withLeader(request, (broker) => listOffset(broker, request, request.at));
+  return withLeader(
+    request,
+    (broker) => listOffset(broker, request, request.at),
+  );
 }
 
 function consume(request, emit) {
   return withLeader(request, async (broker) => {
     const from = request.from;
-    let next = typeof from === "number"
-      ? from
-      : (await listOffset(broker, request, typeof from === "object" ? from.timestamp : from)).offset;
+    let next = typeof from === "number" ? from : (await listOffset(
+      broker,
+      request,
+      typeof from === "object" ? from.timestamp : from,
+    )).offset;
     emit("positioned", { offset: next });
     const deadline = Date.now() + (request.timeoutMs ?? 30_000);
     const count = request.count ?? Infinity;
@@ -211,11 +233,15 @@ async function administer(request) {
             topic: request.topic,
             numPartitions: request.partitions ?? 1,
             replicationFactor: 1,
-            configEntries: Object.entries(request.configs ?? {}).map(([name, value]) => ({ name, value })),
+            configEntries: Object.entries(request.configs ?? {}).map((
+              [name, value],
+            ) => ({ name, value })),
           }],
         });
         // That a topic exists is no error to this client, but an answer.
-        if (!created) throw Object.assign(new Error("the topic exists"), { code: 36 });
+        if (!created) {
+          throw Object.assign(new Error("the topic exists"), { code: 36 });
+        }
         return {};
       }
       case "deleteTopic":
@@ -224,7 +250,9 @@ async function administer(request) {
       case "listTopics":
         return { topics: (await admin.listTopics()).sort() };
       case "describeTopic": {
-        const { topics } = await admin.fetchTopicMetadata({ topics: [request.topic] });
+        const { topics } = await admin.fetchTopicMetadata({
+          topics: [request.topic],
+        });
         return { partitions: topics[0].partitions.length };
       }
       case "topicConfig": {
@@ -269,7 +297,10 @@ async function member(request, emit) {
     emit("assigned", { partitions: owned });
   });
   consumer.on(consumer.events.REBALANCING, () => change([]));
-  consumer.on(consumer.events.CRASH, ({ payload }) => emit("warning", { message: String(payload.error) }));
+  consumer.on(
+    consumer.events.CRASH,
+    ({ payload }) => emit("warning", { message: String(payload.error) }),
+  );
   await consumer.connect();
   const topics = request.pattern ? [new RegExp(request.pattern)] : request.topics;
   await consumer.subscribe({ topics, fromBeginning: true });
@@ -279,13 +310,19 @@ async function member(request, emit) {
     eachBatchAutoResolve: true,
     eachBatch: async ({ batch, resolveOffset, heartbeat }) => {
       emit("records", {
-        records: batch.messages.map((message) => [batch.topic, batch.partition, ...brief(message)]),
+        records: batch.messages.map((
+          message,
+        ) => [batch.topic, batch.partition, ...brief(message)]),
       });
       resolveOffset(batch.lastOffset());
       await heartbeat();
       if ((request.commit ?? "each") !== "each") return;
       const offset = String(Number(batch.lastOffset()) + 1);
-      await consumer.commitOffsets([{ topic: batch.topic, partition: batch.partition, offset }]);
+      await consumer.commitOffsets([{
+        topic: batch.topic,
+        partition: batch.partition,
+        offset,
+      }]);
       emit("committed");
     },
   });
@@ -295,6 +332,124 @@ async function member(request, emit) {
   return {};
 }
 
+function transactionalProducer(request) {
+  return kafka.producer({
+    transactionalId: request.transactionalId,
+    transactionTimeout: request.transactionTimeoutMs ?? 60_000,
+    idempotent: true,
+    maxInFlightRequests: 1,
+    createPartitioner: () => ({ message }) => message.partition ?? 0,
+  });
+}
+
+async function transact(request, emit) {
+  const producer = transactionalProducer(request);
+  const stopped = new Promise((resolve) => running.set(request.id, resolve));
+  await producer.connect();
+  try {
+    for (
+      const { topic, records, generate, hold, end } of request.transactions
+    ) {
+      const transaction = await producer.transaction();
+      const messages = (generate ? generated(generate) : records).map((
+        record,
+      ) => ({
+        partition: record.partition ?? 0,
+        key: decode(record.key),
+        value: decode(record.value),
+      }));
+      await transaction.send({ topic, messages });
+      if (hold) {
+        emit("held");
+        await stopped;
+      }
+      if (end === "abort") await transaction.abort();
+      else await transaction.commit();
+      emit("ended");
+    }
+    return {};
+  } finally {
+    await producer.disconnect();
+  }
+}
+
+async function copy(request, emit) {
+  let producer = transactionalProducer(request);
+  const consumer = kafka.consumer({
+    groupId: request.groupId,
+    sessionTimeout: request.sessionTimeoutMs ?? 10_000,
+    heartbeatInterval: 500,
+    maxWaitTimeInMs: 100,
+    readUncommitted: false,
+    // A member that a killed broker has cut off would otherwise take as long to come back as a rebalance may.
+    rebalanceTimeout: 10_000,
+    retry: { initialRetryTime: 100, maxRetryTime: 500, retries: 60, restartOnFailure: () => Promise.resolve(true) },
+  });
+  consumer.on(consumer.events.CRASH, ({ payload }) => emit("warning", { message: `crash: ${payload.error}` }));
+  await producer.connect();
+  await consumer.connect();
+  await consumer.subscribe({ topics: [request.topic], fromBeginning: true });
+  const stopped = new Promise((resolve) => running.set(request.id, resolve));
+  let copied = 0;
+  let transactions = 0;
+  await consumer.run({
+    autoCommit: false,
+    eachBatchAutoResolve: false,
+    eachBatch: async (
+      { batch, resolveOffset, heartbeat, isRunning, isStale },
+    ) => {
+      const size = request.batch ?? 100;
+      for (
+        let start = 0;
+        start < batch.messages.length && isRunning() && !isStale();
+        start += size
+      ) {
+        const part = batch.messages.slice(start, start + size);
+        const transaction = await producer.transaction();
+        try {
+          await transaction.send({
+            topic: request.output,
+            messages: part.map(({ key, value }) => ({
+              partition: batch.partition,
+              key,
+              value,
+            })),
+          });
+          const offset = String(Number(part.at(-1).offset) + 1);
+          const partitions = [{ partition: batch.partition, offset }];
+          const { groupId, topic } = request;
+          await transaction.sendOffsets({
+            consumerGroupId: groupId,
+            topics: [{ topic, partitions }],
+          });
+          if (request.abortEvery && ++transactions % request.abortEvery === 0) {
+            await transaction.abort();
+            emit("aborted");
+            start -= size;
+            continue;
+          }
+          await transaction.commit();
+        } catch (error) {
+          emit("warning", { message: String(error) });
+          // This client cannot go on with a producer whose transaction it could not end.
+          await producer.disconnect().catch(() => {});
+          producer = transactionalProducer(request);
+          await producer.connect();
+          throw error;
+        }
+        resolveOffset(part.at(-1).offset);
+        copied += part.length;
+        emit("progress", { acked: copied });
+        await heartbeat();
+      }
+    },
+  });
+  await stopped;
+  await consumer.disconnect();
+  await producer.disconnect();
+  return { copied };
+}
+
 async function committed(request) {
   const admin = kafka.admin({ retry: { retries: 5 } });
   await admin.connect();
@@ -302,9 +457,16 @@ async function committed(request) {
   const partition = request.partition ?? 0;
   try {
     if (request.commitOffset != null) {
-      await admin.setOffsets({ groupId, topic, partitions: [{ partition, offset: String(request.commitOffset) }] });
+      await admin.setOffsets({
+        groupId,
+        topic,
+        partitions: [{ partition, offset: String(request.commitOffset) }],
+      });
     }
-    const [{ partitions }] = await admin.fetchOffsets({ groupId, topics: [topic] });
+    const [{ partitions }] = await admin.fetchOffsets({
+      groupId,
+      topics: [topic],
+    });
     const found = partitions.find((one) => one.partition === partition);
     const offset = Number(found?.offset ?? -1);
     return offset < 0 ? { offset: null, metadata: null } : { offset, metadata: found.metadata ?? "" };
@@ -323,6 +485,10 @@ function run(request, emit) {
       return offset(request);
     case "member":
       return member(request, emit);
+    case "transact":
+      return transact(request, emit);
+    case "copy":
+      return copy(request, emit);
     case "stop":
       running.get(request.target)();
       return {};
@@ -335,7 +501,11 @@ function run(request, emit) {
 
 /** The broker's code, wherever in the chain of causes it is. */
 function codeOf(error) {
-  for (let cause = error; cause; cause = cause.cause ?? cause.originalError ?? cause.errors?.[0]) {
+  for (
+    let cause = error;
+    cause;
+    cause = cause.cause ?? cause.originalError ?? cause.errors?.[0]
+  ) {
     if (typeof cause.code === "number") return cause.code;
   }
   return null;

@@ -153,3 +153,28 @@ Deno.test("partitions that a crash kept from being added are made, a folder far 
     assert.equal(typeof await again.partitions.get("t", 3)?.log(), "object");
   });
 });
+
+Deno.test("a partition whose folder somebody removed is not made anew, and the topic keeps its number", async () => {
+  await withAdminBroker(async (broker) => {
+    const topic = await created(broker, "t", 3);
+    const [folder] = broker.dataFolders;
+    for (const removed of [0, 2]) {
+      await Deno.remove(`${folder}/t/${removed}`, { recursive: true });
+      await broker.topics.reload("t");
+      assert.equal(broker.topics.get("t")?.partitionCount, topic.partitionCount);
+      assert.equal(await exists(`${folder}/t/${removed}`), false);
+    }
+  });
+});
+
+Deno.test("a topic cannot be created where the data folder is gone, and makes none", async () => {
+  await withAdminBroker(async (broker) => {
+    const [folder] = broker.dataFolders;
+    await Deno.rename(folder, `${folder}-aside`);
+    const wish = { name: "t", numPartitions: 1, replicationFactor: 1, assignments: [], configs: [] };
+    const refusal = await createTopic(broker, wish);
+    assert.ok("errorCode" in refusal && refusal.errorCode === ErrorCode.KAFKA_STORAGE_ERROR);
+    assert.equal(await exists(folder), false);
+    await Deno.rename(`${folder}-aside`, folder);
+  });
+});

@@ -25,6 +25,7 @@ export async function run(args: readonly string[], context: Partial<CommandConte
     environment: {},
     readTextFile: (path) => Promise.reject(new Error(`no file ${path}`)),
     giveUp: () => Promise.resolve(),
+    confirm: () => false,
     nextStopSignal: () => Promise.reject(new Error("no signal in this test")),
     reportUnhandled: () => {},
     ...context,

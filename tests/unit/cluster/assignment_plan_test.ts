@@ -20,6 +20,7 @@ function plan(previous: Assignment | null, facts: Partial<PlanInput>): Assignmen
     controller: { name: "kaas-0", epoch: 1 },
     wallMs: 0,
     epochOnDisk: () => -1,
+    mayBeLed: () => false,
     wanted: () => undefined,
     movesAtOnce: 1,
     ...facts,
@@ -48,6 +49,13 @@ Deno.test("New partitions go to the brokers with the least to do, under epoch 0"
 Deno.test("A partition that no assignment knows gets an epoch above those of its segments", () => {
   const next = planned(null, { topics: [topic("a", 1)], brokers: [broker("x")], epochOnDisk: () => 7 });
   assert.equal(shown(next), "a/0=x@8");
+});
+
+Deno.test("A partition with segments is given to nobody while a broker may still lead it", () => {
+  const facts = { topics: [topic("a", 2)], brokers: [broker("x")], epochOnDisk: (_: string, p: number) => p - 1 };
+  const first = planned(null, { ...facts, mayBeLed: () => true });
+  assert.equal(shown(first), "a/0=x@0");
+  assert.equal(shown(planned(first, facts)), "a/0=x@0 a/1=x@1");
 });
 
 Deno.test("Nothing changes while nothing changes", () => {

@@ -4,6 +4,7 @@ import { baseOffset, crc, leaderEpoch, maxTimestamp, sizeInBytes } from "../../.
 import { createResources } from "../../../lib/storage/resources.ts";
 import { validateProduced } from "../../../lib/records/validate.ts";
 import { append, batchOf, batchOfBytes, consume, failing, offsetsOf, produce, read, storageTest } from "./support.ts";
+import { until } from "../../support/broker_process.ts";
 import { openBelow } from "../../support/open_descriptors.ts";
 
 storageTest("a log assigns offsets and epoch itself, whatever the producer wrote", async (bench) => {
@@ -337,4 +338,73 @@ storageTest("the process holds no descriptor of a partition that it relinquished
     await log[ending]();
     assert.deepEqual(open(), []);
   }
+});
+
+storageTest("nothing is acknowledged any more when the folder was removed under the log", async (bench) => {
+  const log = await bench.takeOver(1);
+  await produce(log, batchOf(1));
+  const aside = `${bench.folder}-aside`;
+  Deno.renameSync(bench.folder, aside);
+  try {
+    bench.clock.advance(1_000);
+    const { ticket } = append(log, batchOf(1));
+    assert.equal(await log.durable(ticket), ErrorCode.KAFKA_STORAGE_ERROR);
+    assert.equal(log.stalled?.kind, "gone");
+    assert.ok(bench.messages.some((message) => /partition stalled.*files are gone/.test(message)), "said in the log");
+    assert.deepEqual([log.highWatermark, await offsetsOf(log)], [1, [0]], "what was acknowledged is still read");
+    await log.abandon();
+    await assert.rejects(bench.takeOver(2), { kind: "not-found" }, "no empty log takes its place");
+    assert.throws(() => Deno.statSync(bench.folder), Deno.errors.NotFound);
+  } finally {
+    Deno.renameSync(aside, bench.folder);
+  }
+});
+
+storageTest("nothing is acknowledged any more when the active segment alone was removed", async (bench) => {
+  const log = await bench.takeOver(1);
+  await produce(log, batchOf(1));
+  for (const name of bench.names().filter((name) => name.endsWith(".log"))) Deno.removeSync(bench.path(name));
+  bench.clock.advance(1_000);
+  assert.equal(await log.durable(append(log, batchOf(1)).ticket), ErrorCode.KAFKA_STORAGE_ERROR);
+  assert.equal(log.stalled?.kind, "gone");
+  await log.relinquish();
+  assert.equal(log.ending, "stalled");
+});
+
+storageTest("a look at the segment that fails for another reason than its absence changes nothing", async (bench) => {
+  const log = await bench.takeOver(1);
+  bench.hooked.hook = failing("stat", /\.log$/, "stale");
+  bench.clock.advance(1_000);
+  await produce(log, batchOf(1));
+  assert.equal(log.stalled, null);
+  await log.relinquish();
+});
+
+storageTest("the active segment is looked for once in a while, not at each sync", async (bench) => {
+  const log = await bench.takeOver(1);
+  const looks = () => bench.hooked.operations.filter((operation) => /^stat .*\.log$/.test(operation)).length;
+  const before = looks();
+  for (let i = 0; i < 5; i++) await produce(log, batchOf(1));
+  assert.equal(looks() - before, 0);
+  bench.clock.advance(1_000);
+  for (let i = 0; i < 5; i++) await produce(log, batchOf(1));
+  assert.equal(looks() - before, 1);
+  await log.relinquish();
+});
+
+storageTest("a checkpoint or a roll that finds no folder stalls the log", async (bench) => {
+  const checkpointing = await bench.takeOver(1, { checkpointIntervalBytes: 1 });
+  bench.hooked.hook = failing("list", /./, "not-found");
+  append(checkpointing, batchOf(1));
+  await until(() => checkpointing.stalled?.kind === "gone", "the checkpoint to find no folder");
+  await checkpointing.abandon();
+
+  bench.hooked.hook = () => {};
+  const rolling = await bench.takeOver(2, { segmentBytes: 1_000 });
+  append(rolling, batchOfBytes(800));
+  bench.hooked.hook = failing("open-create", /\.log$/, "not-found");
+  const refusal = rolling.append(batchOfBytes(800), 5_000);
+  assert.ok(refusal.kind === "refused" && refusal.errorCode === ErrorCode.KAFKA_STORAGE_ERROR);
+  assert.equal(rolling.stalled?.kind, "gone");
+  await rolling.relinquish();
 });

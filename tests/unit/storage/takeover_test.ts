@@ -457,3 +457,21 @@ storageTest(
     await clean.relinquish();
   },
 );
+
+storageTest("while a takeover scans a long log, everything else gets its turns", async (bench) => {
+  const log = await bench.takeOver(1);
+  for (let i = 0; i < 24; i++) append(log, batchOfBytes(1 << 20));
+  await log.flush();
+  await bench.kill(log);
+  let turns = 0;
+  let scanning = true;
+  const others = (async () => {
+    for (; scanning; turns++) await new Promise((resolve) => setImmediate(resolve));
+  })();
+  const next = await bench.takeOver(2);
+  scanning = false;
+  await others;
+  assert.ok(next.report.scannedBytes > 24 << 20, "there is something to scan");
+  assert.ok(turns >= 24, `${turns} turns`);
+  await next.relinquish();
+});

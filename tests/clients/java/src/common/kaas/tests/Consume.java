@@ -28,7 +28,9 @@ final class Consume {
       if (from instanceof Long) consumer.seek(partition, (Long) from);
       else consumer.seek(partition, Compat.offset(consumer, partition, place(from))[0]);
       events.emit("positioned", "offset", consumer.position(partition));
-      while (records.size() < count && System.currentTimeMillis() < deadline) {
+      // A reader may have to get past records that it is not shown.
+      long end = request.number("untilPosition", Long.MAX_VALUE);
+      while (records.size() < count && consumer.position(partition) < end && System.currentTimeMillis() < deadline) {
         for (ConsumerRecord<byte[], byte[]> record : Compat.poll(consumer, 500)) {
           records.add(request.flag("keysOnly") ? brief(record) : full(record));
           if (request.flag("stream")) events.emit("record", "offset", record.offset());

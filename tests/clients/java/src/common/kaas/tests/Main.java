@@ -14,7 +14,8 @@ import org.apache.kafka.common.protocol.Errors;
  * its end. The commands are described in tests/support/client_process.ts. The bootstrap address is the only argument.
  */
 public final class Main {
-  private static final Map<Long, Member> members = new ConcurrentHashMap<>();
+  /** How to stop the commands that run until they are told to. */
+  static final Map<Long, Runnable> stops = new ConcurrentHashMap<>();
 
   /** Where a command tells what happens while it runs. */
   interface Events {
@@ -75,15 +76,15 @@ public final class Main {
         return Consume.offset(bootstrap, request);
       case "member":
         Member member = new Member(bootstrap, request, events);
-        members.put(id, member);
+        stops.put(id, member::stop);
         return member.run();
       case "stop":
-        members.get(request.number("target", 0)).stop();
+        stops.get(request.number("target", 0)).run();
         return map();
       case "committed":
         return Member.committed(bootstrap, request);
       default:
-        return Compat.admin(op, bootstrap, request);
+        return Compat.other(op, bootstrap, request, id, events);
     }
   }
 

@@ -57,7 +57,7 @@ final class Produce {
     return properties;
   }
 
-  private static List<ProducerRecord<byte[], byte[]>> records(Request request) {
+  static List<ProducerRecord<byte[], byte[]>> records(Request request) {
     String topic = request.text("topic", "");
     List<ProducerRecord<byte[], byte[]>> records = new ArrayList<>();
     if (request.has("generate")) {

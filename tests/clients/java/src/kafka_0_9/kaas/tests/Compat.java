@@ -84,6 +84,10 @@ final class Compat {
     }
   }
 
+  static Object other(String op, String bootstrap, Request request, long id, Main.Events events) throws Exception {
+    return admin(op, bootstrap, request);
+  }
+
   static Object admin(String op, String bootstrap, Request request) {
     throw new UnsupportedOperationException("this client has no command " + op);
   }

@@ -14,6 +14,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
+import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 
@@ -78,6 +79,23 @@ final class Compat {
     }
     OffsetAndTimestamp found = consumer.offsetsForTimes(Collections.singletonMap(partition, (Long) at)).get(partition);
     return found == null ? new long[] {-1, -1} : new long[] {found.offset(), found.timestamp()};
+  }
+
+  static Object other(String op, String bootstrap, Request request, long id, Main.Events events) throws Exception {
+    if (!op.equals("transact") && !op.equals("copy")) return admin(op, bootstrap, request);
+    Transactions transactions = new Transactions(bootstrap, request, events);
+    Main.stops.put(id, transactions::stop);
+    return op.equals("copy") ? transactions.copy() : transactions.transact();
+  }
+
+  /** With what the group knows of the consumer (KIP-447). */
+  static void sendOffsets(KafkaProducer<byte[], byte[]> producer, Map<TopicPartition, OffsetAndMetadata> offsets,
+      KafkaConsumer<byte[], byte[]> consumer, String groupId) {
+    producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
+  }
+
+  static void closeAtOnce(KafkaProducer<byte[], byte[]> producer) {
+    producer.close(Duration.ZERO);
   }
 
   static Object admin(String op, String bootstrap, Request request) throws Exception {

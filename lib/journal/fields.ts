@@ -1,4 +1,4 @@
-/** Small self-describing fields for what groups keep on disk. Big-endian; a string is its length in bytes and UTF-8. */
+/** Small self-describing fields for what is kept in journals. Big-endian; a string is its length in bytes and UTF-8. */
 
 const utf8 = new TextEncoder();
 const text = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -27,6 +27,22 @@ export class FieldWriter {
     this.#room(8);
     this.#view.setBigInt64(this.#at, BigInt(value));
     this.#at += 8;
+    return this;
+  }
+
+  /** A whole number from 0 to 2³¹ − 1, shorter where it is small. */
+  varint(value: number): this {
+    this.#room(5);
+    for (; value > 0x7f; value >>>= 7) this.#bytes[this.#at++] = (value & 0x7f) | 0x80;
+    this.#bytes[this.#at++] = value;
+    return this;
+  }
+
+  /** A UUID in canonical form, as its 16 bytes. */
+  uuid(value: string): this {
+    this.#room(16);
+    const hex = value.replaceAll("-", "");
+    for (let at = 0; at < 32; at += 2) this.#bytes[this.#at++] = parseInt(hex.slice(at, at + 2), 16);
     return this;
   }
 
@@ -75,8 +91,33 @@ export class FieldReader {
     return this.#view.getInt32(this.#advance(4));
   }
 
+  /** How many elements follow; no more than there are bytes, since each takes some. */
+  count(): number {
+    const count = this.int32();
+    if (count < 0 || count > this.#bytes.length - this.#at) throw new RangeError(`${count} elements are too many`);
+    return count;
+  }
+
   int64(): number {
     return Number(this.#view.getBigInt64(this.#advance(8)));
+  }
+
+  varint(): number {
+    let value = 0;
+    for (let shift = 0; shift < 35; shift += 7) {
+      const byte = this.#bytes[this.#advance(1)];
+      value += (byte & 0x7f) * 2 ** shift;
+      if (byte < 0x80) return value;
+    }
+    throw new RangeError("a number has too many bytes");
+  }
+
+  uuid(): string {
+    const start = this.#advance(16);
+    const hex = Array.from(this.#bytes.subarray(start, start + 16), (byte) => byte.toString(16).padStart(2, "0")).join(
+      "",
+    );
+    return hex.replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5");
   }
 
   bytes(): Uint8Array | null {
