@@ -20,7 +20,7 @@ import { RawClient } from "../tests/support/raw_client.ts";
 import { Brokers, type MeasuredBroker } from "./brokers.ts";
 import { findTools, median, MissingTools, output, type Tools } from "./tools.ts";
 
-const SEGMENT_BYTES = 32 << 20;
+const SEGMENT_BYTES = 4 << 20;
 const BATCH_RECORDS = 100;
 const VALUE_BYTES = 200;
 const CODECS = ["none", "lz4", "zstd"] as const;

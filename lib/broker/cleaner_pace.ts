@@ -5,8 +5,12 @@
 import { type Clock, sleep } from "../clock.ts";
 import type { Pace } from "../storage/cleaner_pace.ts";
 
-/** How long compaction works before it lets others run. */
-const SLICE_MS = 2;
+/**
+ * How long compaction works, and then sleeps: an acknowledgement takes several turns of the event loop, so giving way to what
+ * is ready is not enough, it would wait for a slice at each of them.
+ */
+const SLICE_MS = 1;
+const NAP_MS = 1;
 /** Longest single rest: what is to end looks up in between. */
 const LONGEST_REST_MS = 100;
 
@@ -35,7 +39,7 @@ export class CleanerPace implements Pace {
 
   async rest(): Promise<void> {
     const debtMs = Math.min(this.#paidUntilMs - this.#clock.monotonicMs(), LONGEST_REST_MS);
-    await sleep(this.#clock, debtMs >= SLICE_MS ? debtMs : 0);
+    await sleep(this.#clock, Math.max(debtMs, NAP_MS));
     this.#sliceEndsMs = this.#clock.monotonicMs() + SLICE_MS;
   }
 }

@@ -17,16 +17,16 @@ async function rest(pace: CleanerPace, clock: ManualClock): Promise<number> {
   return clock.nowMs - beganMs;
 }
 
-Deno.test("work goes in slices of two milliseconds", async () => {
+Deno.test("work goes in slices of a millisecond", async () => {
   const clock = new ManualClock();
   const pace = new CleanerPace(clock, () => Number.MAX_VALUE);
   assert.ok(pace.isDue());
-  assert.equal(await rest(pace, clock), 0);
+  for (let i = 0; i < 12; i++) assert.equal(await rest(pace, clock), 1);
   assert.ok(!pace.isDue());
-  clock.advance(1);
+  clock.nowMs += 0.5;
   pace.moved(1 << 30);
   assert.ok(!pace.isDue());
-  clock.advance(1);
+  clock.nowMs += 0.5;
   assert.ok(pace.isDue());
 });
 
